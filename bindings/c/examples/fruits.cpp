@@ -3,8 +3,10 @@
 #include "tamis.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <thread>
 
 static void require(bool condition, const char *text) {
     if (!condition) {
@@ -92,6 +94,29 @@ int main(int count, char **arguments) {
     });
     REQUIRE(fruits.compare_and_put("kiwi", std::nullopt, "brown") && !fruits.compare_and_put("kiwi", "green", "red"));
     REQUIRE(fruits.compare_and_put("kiwi", "brown", std::nullopt) && fruits.last()->first.view() == "cherry");
+
+    // Merge operands and expiry. The separator of the operator is a comma.
+    tamis::keyspace sales = db.create_keyspace("sales", tamis::keyspace_options().set("merge", "append:2c"));
+    const auto soon = std::chrono::system_clock::now() + std::chrono::milliseconds(200);
+    const auto late = std::chrono::system_clock::now() + std::chrono::hours(1);
+    sales.merge("apple", "ann");
+    sales.put_until("offer", "fig", soon);
+    batch.merge(sales, "apple", "bob").put_until(sales, "week", "kiwi", late);
+    db.write(batch);
+    db.transact([&](tamis::transaction &transaction) {
+        transaction.merge(sales, "apple", "cem");
+        transaction.put_until(sales, "month", "plum", late);
+    });
+    REQUIRE(sales.get("apple").view() == "ann,bob,cem" && sales.contains("week") && sales.contains("month"));
+    while (std::chrono::system_clock::now() <= soon)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE(!sales.contains("offer"));
+    try {
+        sales.put_until("offer", "fig", std::chrono::system_clock::time_point::min());
+        REQUIRE(false);
+    } catch (const tamis::error &error) {
+        REQUIRE(error.code() == TAMIS_CODE_INVALID_ARGUMENT);
+    }
 
     tamis::keyspace trees = db.get_or_create_keyspace("trees", tamis::keyspace_options().set("filters", "surf@16"));
     trees.put("oak", "");

@@ -231,6 +231,25 @@ enum tamis_code tamis_batch_put(const struct tamis_batch *batch,
                                 size_t value_length,
                                 char **message);
 
+// Adds an operand to a batch, like tamis_merge.
+enum tamis_code tamis_batch_merge(const struct tamis_batch *batch,
+                                  const struct tamis_keyspace *keyspace,
+                                  const uint8_t *key,
+                                  size_t key_length,
+                                  const uint8_t *operand,
+                                  size_t operand_length,
+                                  char **message);
+
+// Adds a put with a time of expiry to a batch, like tamis_put_until.
+enum tamis_code tamis_batch_put_until(const struct tamis_batch *batch,
+                                      const struct tamis_keyspace *keyspace,
+                                      const uint8_t *key,
+                                      size_t key_length,
+                                      const uint8_t *value,
+                                      size_t value_length,
+                                      uint64_t time_ms,
+                                      char **message);
+
 // Adds a delete to a batch.
 enum tamis_code tamis_batch_delete(const struct tamis_batch *batch,
                                    const struct tamis_keyspace *keyspace,
@@ -494,8 +513,8 @@ enum tamis_code tamis_keyspace_name(const struct tamis_keyspace *keyspace,
                                     char **name,
                                     char **message);
 
-// Changes an option of a keyspace by name: "layout", "views" or "filters". The change is durable when the call returns; the background
-// adapts the tables. The guide docs/guide/c.md lists the values.
+// Changes an option of a keyspace by name: "layout", "views", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
+// when the call returns; the background adapts the tables. The guide docs/guide/c.md lists the values.
 enum tamis_code tamis_keyspace_set_option(const struct tamis_keyspace *keyspace,
                                           const char *name,
                                           const char *value,
@@ -511,6 +530,25 @@ enum tamis_code tamis_put(const struct tamis_keyspace *keyspace,
                           const uint8_t *value,
                           size_t value_length,
                           char **message);
+
+// Adds an operand to the value of a key with TAMIS_DURABILITY_BUFFERED, without a read: the merge operator of the keyspace (option "merge") makes the value when the
+// key is read. TAMIS_CODE_INVALID_ARGUMENT: the keyspace has no merge operator, or the operator refuses the operand.
+enum tamis_code tamis_merge(const struct tamis_keyspace *keyspace,
+                            const uint8_t *key,
+                            size_t key_length,
+                            const uint8_t *operand,
+                            size_t operand_length,
+                            char **message);
+
+// Sets the value of a key with TAMIS_DURABILITY_BUFFERED until a time in milliseconds since 1970, UTC, from which on no reader finds it.
+// TAMIS_CODE_INVALID_ARGUMENT: the time is not in the future.
+enum tamis_code tamis_put_until(const struct tamis_keyspace *keyspace,
+                                const uint8_t *key,
+                                size_t key_length,
+                                const uint8_t *value,
+                                size_t value_length,
+                                uint64_t time_ms,
+                                char **message);
 
 // Deletes a key with TAMIS_DURABILITY_BUFFERED; an absent key is not an error.
 enum tamis_code tamis_delete(const struct tamis_keyspace *keyspace,
@@ -732,6 +770,23 @@ enum tamis_code tamis_table_writer_put(const struct tamis_table_writer *writer,
                                        size_t value_length,
                                        char **message);
 
+// Adds an operand, which the ingestion adds to the value of the key; see tamis_merge.
+enum tamis_code tamis_table_writer_merge(const struct tamis_table_writer *writer,
+                                         const uint8_t *key,
+                                         size_t key_length,
+                                         const uint8_t *operand,
+                                         size_t operand_length,
+                                         char **message);
+
+// Adds a key with its value and a time of expiry; see tamis_put_until.
+enum tamis_code tamis_table_writer_put_until(const struct tamis_table_writer *writer,
+                                             const uint8_t *key,
+                                             size_t key_length,
+                                             const uint8_t *value,
+                                             size_t value_length,
+                                             uint64_t time_ms,
+                                             char **message);
+
 // Adds a delete of a key; the ingestion deletes the key.
 enum tamis_code tamis_table_writer_delete(const struct tamis_table_writer *writer,
                                           const uint8_t *key,
@@ -828,6 +883,25 @@ enum tamis_code tamis_transaction_put(const struct tamis_transaction *transactio
                                       const uint8_t *value,
                                       size_t value_length,
                                       char **message);
+
+// Adds an operand to the value of a key, like tamis_merge. It is not a read: two transactions that merge into one key do not conflict.
+enum tamis_code tamis_transaction_merge(const struct tamis_transaction *transaction,
+                                        const struct tamis_keyspace *keyspace,
+                                        const uint8_t *key,
+                                        size_t key_length,
+                                        const uint8_t *operand,
+                                        size_t operand_length,
+                                        char **message);
+
+// Sets the value of a key until a time, like tamis_put_until.
+enum tamis_code tamis_transaction_put_until(const struct tamis_transaction *transaction,
+                                            const struct tamis_keyspace *keyspace,
+                                            const uint8_t *key,
+                                            size_t key_length,
+                                            const uint8_t *value,
+                                            size_t value_length,
+                                            uint64_t time_ms,
+                                            char **message);
 
 // Deletes a key; an absent key is not an error.
 enum tamis_code tamis_transaction_delete(const struct tamis_transaction *transaction,

@@ -15,6 +15,8 @@
 
 #include "tamis.h"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -77,6 +79,12 @@ void call(Function function, Arguments... arguments) {
 
 inline const uint8_t *data(std::string_view bytes) noexcept {
     return reinterpret_cast<const uint8_t *>(bytes.data());
+}
+
+// Milliseconds since 1970; 0 for earlier times.
+inline uint64_t milliseconds(std::chrono::system_clock::time_point time) noexcept {
+    const int64_t since = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+    return static_cast<uint64_t>(std::max<int64_t>(since, 0));
 }
 
 inline tamis_bytes bytes(std::string_view bytes) noexcept { return {data(bytes), bytes.size()}; }
@@ -258,6 +266,15 @@ public:
         detail::call(tamis_put_with, get(), detail::data(key), key.size(), detail::data(value), value.size(),
                      static_cast<int32_t>(kept));
     }
+    // Sets the value of a key until a time, from which on no reader finds it.
+    void put_until(std::string_view key, std::string_view value, std::chrono::system_clock::time_point time) {
+        detail::call(tamis_put_until, get(), detail::data(key), key.size(), detail::data(value), value.size(),
+                     detail::milliseconds(time));
+    }
+    // Adds an operand to the value of a key, without a read; the option "merge" is the operator.
+    void merge(std::string_view key, std::string_view operand) {
+        detail::call(tamis_merge, get(), detail::data(key), key.size(), detail::data(operand), operand.size());
+    }
     void remove(std::string_view key, durability kept = durability::buffered) {
         detail::call(tamis_delete_with, get(), detail::data(key), key.size(), static_cast<int32_t>(kept));
     }
@@ -368,6 +385,16 @@ public:
         detail::call(tamis_batch_put, get(), into.get(), detail::data(key), key.size(), detail::data(value), value.size());
         return *this;
     }
+    batch &put_until(const keyspace &into, std::string_view key, std::string_view value,
+                     std::chrono::system_clock::time_point time) {
+        detail::call(tamis_batch_put_until, get(), into.get(), detail::data(key), key.size(), detail::data(value), value.size(),
+                     detail::milliseconds(time));
+        return *this;
+    }
+    batch &merge(const keyspace &into, std::string_view key, std::string_view operand) {
+        detail::call(tamis_batch_merge, get(), into.get(), detail::data(key), key.size(), detail::data(operand), operand.size());
+        return *this;
+    }
     batch &remove(const keyspace &from, std::string_view key) {
         detail::call(tamis_batch_delete, get(), from.get(), detail::data(key), key.size());
         return *this;
@@ -439,6 +466,16 @@ public:
     void put(const keyspace &into, std::string_view key, std::string_view value) {
         detail::call(tamis_transaction_put, get(), into.get(), detail::data(key), key.size(), detail::data(value),
                      value.size());
+    }
+    void put_until(const keyspace &into, std::string_view key, std::string_view value,
+                   std::chrono::system_clock::time_point time) {
+        detail::call(tamis_transaction_put_until, get(), into.get(), detail::data(key), key.size(), detail::data(value),
+                     value.size(), detail::milliseconds(time));
+    }
+    // It is not a read: two transactions that merge into one key do not conflict.
+    void merge(const keyspace &into, std::string_view key, std::string_view operand) {
+        detail::call(tamis_transaction_merge, get(), into.get(), detail::data(key), key.size(), detail::data(operand),
+                     operand.size());
     }
     void remove(const keyspace &from, std::string_view key) {
         detail::call(tamis_transaction_delete, get(), from.get(), detail::data(key), key.size());

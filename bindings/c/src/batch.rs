@@ -3,7 +3,7 @@
 use std::{ffi::c_char, mem::MaybeUninit};
 
 use engine::WriteBatch;
-use tamis_bindings_common::{Code, fork::Guarded};
+use tamis_bindings_common::{Code, expiry::time_at, fork::Guarded};
 
 use crate::{
     boundary::{Exclusive, bytes, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
@@ -40,6 +40,44 @@ pub extern "C" fn tamis_batch_put(
         let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
         let keyspace = self::keyspace(keyspace)?;
         handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.put(keyspace, key, value)?))
+    })
+}
+
+/// Adds an operand to a batch, like tamis_merge.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_merge(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    operand: *const u8,
+    operand_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, operand) = (bytes(key, key_length, "key")?, bytes(operand, operand_length, "operand")?);
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.merge(keyspace, key, operand)?))
+    })
+}
+
+/// Adds a put with a time of expiry to a batch, like tamis_put_until.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_put_until(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    time_ms: u64,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        let time = time_at(time_ms)?;
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.put_until(keyspace, key, value, time)?))
     })
 }
 

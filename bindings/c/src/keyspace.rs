@@ -3,7 +3,9 @@
 use std::{ffi::c_char, mem::MaybeUninit, ops::Bound};
 
 use engine::{Db, Keyspace, Slice, Snapshot};
-use tamis_bindings_common::{Code, Failure, fork::Guarded, options::change_keyspace, scan::Selection};
+use tamis_bindings_common::{
+    Code, Failure, expiry::time_at, fork::Guarded, options::change_keyspace, scan::Selection,
+};
 
 use crate::{
     boundary::{bytes, call, clear, free_box, handle, own, put, quiet, text},
@@ -114,8 +116,8 @@ pub extern "C" fn tamis_keyspace_name(
     })
 }
 
-/// Changes an option of a keyspace by name: "layout", "views" or "filters". The change is durable when the call returns; the background
-/// adapts the tables. The guide docs/guide/c.md lists the values.
+/// Changes an option of a keyspace by name: "layout", "views", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
+/// when the call returns; the background adapts the tables. The guide docs/guide/c.md lists the values.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_set_option(
     keyspace: Option<&KeyspaceHandle>,
@@ -148,6 +150,42 @@ pub extern "C" fn tamis_put(
     call(message, || {
         let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
         Ok(self::keyspace(keyspace)?.put(key, value)?)
+    })
+}
+
+/// Adds an operand to the value of a key with TAMIS_DURABILITY_BUFFERED, without a read: the merge operator of the keyspace (option "merge") makes the value when the
+/// key is read. TAMIS_CODE_INVALID_ARGUMENT: the keyspace has no merge operator, or the operator refuses the operand.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_merge(
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    operand: *const u8,
+    operand_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, operand) = (bytes(key, key_length, "key")?, bytes(operand, operand_length, "operand")?);
+        Ok(self::keyspace(keyspace)?.merge(key, operand)?)
+    })
+}
+
+/// Sets the value of a key with TAMIS_DURABILITY_BUFFERED until a time in milliseconds since 1970, UTC, from which on no reader finds it.
+/// TAMIS_CODE_INVALID_ARGUMENT: the time is not in the future.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_put_until(
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    time_ms: u64,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        let time = time_at(time_ms)?;
+        Ok(self::keyspace(keyspace)?.put_until(key, value, time)?)
     })
 }
 

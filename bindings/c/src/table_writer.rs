@@ -3,7 +3,7 @@
 use std::{ffi::c_char, mem::MaybeUninit};
 
 use engine::{IngestOptions, TableWriter};
-use tamis_bindings_common::{Code, Failure, fork::Guarded, report};
+use tamis_bindings_common::{Code, Failure, expiry::time_at, fork::Guarded, report};
 
 use crate::{
     boundary::{Exclusive, bytes, call, clear_pointer, free_box, handle, items, path, put_handle, quiet},
@@ -58,6 +58,40 @@ pub extern "C" fn tamis_table_writer_put(
     call(message, || {
         let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
         with(writer, |writer| Ok(writer.put(key, value)?))
+    })
+}
+
+/// Adds an operand, which the ingestion adds to the value of the key; see tamis_merge.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_merge(
+    writer: Option<&WriterHandle>,
+    key: *const u8,
+    key_length: usize,
+    operand: *const u8,
+    operand_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, operand) = (bytes(key, key_length, "key")?, bytes(operand, operand_length, "operand")?);
+        with(writer, |writer| Ok(writer.merge(key, operand)?))
+    })
+}
+
+/// Adds a key with its value and a time of expiry; see tamis_put_until.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_writer_put_until(
+    writer: Option<&WriterHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    time_ms: u64,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        let time = time_at(time_ms)?;
+        with(writer, |writer| Ok(writer.put_until(key, value, time)?))
     })
 }
 

@@ -5,6 +5,7 @@ use std::{ffi::c_char, mem::MaybeUninit};
 use engine::{Isolation, Savepoint, Transaction, TransactionOptions};
 use tamis_bindings_common::{
     Code, Failure,
+    expiry::time_at,
     fork::Guarded,
     scan::{Direction, Selection},
     transaction::{AnyScan, SharedTransaction},
@@ -214,6 +215,44 @@ pub extern "C" fn tamis_transaction_put(
         let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
         let keyspace = self::keyspace(keyspace)?;
         shared(transaction)?.with(|transaction| Ok(transaction.put(keyspace, key, value)?))
+    })
+}
+
+/// Adds an operand to the value of a key, like tamis_merge. It is not a read: two transactions that merge into one key do not conflict.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_transaction_merge(
+    transaction: Option<&TransactionHandle>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    operand: *const u8,
+    operand_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, operand) = (bytes(key, key_length, "key")?, bytes(operand, operand_length, "operand")?);
+        let keyspace = self::keyspace(keyspace)?;
+        shared(transaction)?.with(|transaction| Ok(transaction.merge(keyspace, key, operand)?))
+    })
+}
+
+/// Sets the value of a key until a time, like tamis_put_until.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_transaction_put_until(
+    transaction: Option<&TransactionHandle>,
+    keyspace: Option<&KeyspaceHandle>,
+    key: *const u8,
+    key_length: usize,
+    value: *const u8,
+    value_length: usize,
+    time_ms: u64,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (key, value) = (bytes(key, key_length, "key")?, bytes(value, value_length, "value")?);
+        let time = time_at(time_ms)?;
+        let keyspace = self::keyspace(keyspace)?;
+        shared(transaction)?.with(|transaction| Ok(transaction.put_until(keyspace, key, value, time)?))
     })
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static uint64_t state;
 
@@ -46,7 +47,7 @@ static void check(const char *call, tamis_code code, char **message) {
         }
         tamis_text_free(*message);
     }
-    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_TRANSACTION_ENDED) {
+    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_MERGE_FAILED) {
         fprintf(stderr, "%s: code %d\n", call, (int)code);
         exit(1);
     }
@@ -119,14 +120,28 @@ static uint8_t *filter_bytes;
 static tamis_value encoded;
 static const char *paths[3];
 
+// A time of expiry in the past, soon, in the far future, or at an end of the numbers.
+static uint64_t any_time(void) {
+    switch (below(4)) {
+    case 0:
+        return below(1000);
+    case 1:
+        return UINT64_MAX - below(2);
+    case 2:
+        return (uint64_t)time(NULL) * 1000 + below(2000);
+    default:
+        return (UINT64_C(1) << 55) + below(1000);
+    }
+}
+
 static const tamis_keyspace *any_keyspace(void) { return one_in(8) ? NULL : keyspaces[below(3)]; }
 
 static const tamis_snapshot *any_snapshot(void) { return one_in(2) ? NULL : snapshot; }
 
 static void open_and_close(void) {
     static const char *const names[] = {"k", "default", ""};
-    static const char *const set_names[] = {"cache_bytes", "filters", "cash"};
-    static const char *const values[] = {"1MiB", "surf@12", "-1", ""};
+    static const char *const set_names[] = {"cache_bytes", "filters", "cash", "merge", "expire_after"};
+    static const char *const values[] = {"1MiB", "surf@12", "-1", "", "max", "union", "5ms"};
     switch (below(8)) {
     case 0:
         tamis_options_free(options);
@@ -134,7 +149,7 @@ static void open_and_close(void) {
         CALL(tamis_options_new(one_in(8) ? NULL : &options, message));
         break;
     case 1:
-        CALL(tamis_options_set(options, any_text(set_names, 3), any_text(values, 4), message));
+        CALL(tamis_options_set(options, any_text(set_names, 5), any_text(values, 7), message));
         break;
     case 2: {
         tamis_db *opened = NULL;
@@ -176,7 +191,7 @@ static void open_and_close(void) {
 
 static void write_entries(void) {
     tamis_bytes key = any_bytes(), value = any_bytes();
-    switch (below(8)) {
+    switch (below(12)) {
     case 0:
         tamis_batch_free(batch);
         batch = NULL;
@@ -194,6 +209,18 @@ static void write_entries(void) {
         break;
     case 5:
         CALL(tamis_delete(any_keyspace(), key.data, key.length, message));
+        break;
+    case 6:
+        CALL(tamis_merge(any_keyspace(), key.data, key.length, value.data, value.length, message));
+        break;
+    case 7:
+        CALL(tamis_put_until(any_keyspace(), key.data, key.length, value.data, value.length, any_time(), message));
+        break;
+    case 8:
+        CALL(tamis_batch_merge(batch, any_keyspace(), key.data, key.length, value.data, value.length, message));
+        break;
+    case 9:
+        CALL(tamis_batch_put_until(batch, any_keyspace(), key.data, key.length, value.data, value.length, any_time(), message));
         break;
     default:
         CALL(tamis_put(any_keyspace(), key.data, key.length, value.data, value.length, message));
@@ -268,7 +295,7 @@ static void use_transaction(void) {
     tamis_bytes key = any_bytes(), value = any_bytes();
     tamis_value found = {NULL, 0, NULL};
     bool is_found;
-    switch (below(12)) {
+    switch (below(14)) {
     case 0:
         CALL(tamis_transaction_get(transaction, any_keyspace(), key.data, key.length, one_in(8) ? NULL : &found, message));
         tamis_value_free(&found);
@@ -316,6 +343,12 @@ static void use_transaction(void) {
     case 10:
         CALL(tamis_compare_and_put(any_keyspace(), key.data, key.length, one_in(4) ? NULL : &value, one_in(4) ? NULL : &key,
                                    one_in(8) ? NULL : &is_found, message));
+        break;
+    case 11:
+        CALL(tamis_transaction_merge(transaction, any_keyspace(), key.data, key.length, value.data, value.length, message));
+        break;
+    case 12:
+        CALL(tamis_transaction_put_until(transaction, any_keyspace(), key.data, key.length, value.data, value.length, any_time(), message));
         break;
     default:
         CALL(tamis_transaction_put(transaction, any_keyspace(), key.data, key.length, value.data, value.length, message));
@@ -386,7 +419,7 @@ static void maintain(void) {
 
 static void build_tables(void) {
     tamis_bytes key = any_bytes(), value = any_bytes();
-    switch (below(6)) {
+    switch (below(8)) {
     case 0:
         tamis_table_writer_free(writer);
         writer = NULL;
@@ -401,6 +434,12 @@ static void build_tables(void) {
         CALL(tamis_table_writer_delete(writer, key.data, key.length, message));
         break;
     case 4:
+        CALL(tamis_table_writer_merge(writer, key.data, key.length, value.data, value.length, message));
+        break;
+    case 5:
+        CALL(tamis_table_writer_put_until(writer, key.data, key.length, value.data, value.length, any_time(), message));
+        break;
+    case 6:
         CALL(tamis_table_writer_finish(writer, message));
         break;
     default: {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int check_count = 0;
@@ -642,6 +643,159 @@ static void test_deletes(const char *folder) {
     free(path);
 }
 
+static uint64_t now_ms(void) {
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_REALTIME, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void wait_until(uint64_t time_ms) {
+    const struct timespec pause = {0, 10000000};
+    while (now_ms() <= time_ms)
+        nanosleep(&pause, NULL);
+}
+
+static void test_merge(const char *folder) {
+    char *path = in_folder(folder, "merge"), *file = in_folder(folder, "merge.table");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *plain, *words, *sums;
+    tamis_keyspace_options *options;
+    OK(tamis_default_keyspace(db, &plain, &message));
+    OK(tamis_keyspace_options_new(&options, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "add_u64", tamis_keyspace_options_set(options, "merge", "plus", &message));
+    OK(tamis_keyspace_options_set(options, "merge", "append:2c", &message));
+    OK(tamis_keyspace_create(db, "words", options, &words, &message));
+    OK(tamis_keyspace_options_set(options, "merge", "add_u64", &message));
+    OK(tamis_keyspace_create(db, "sums", options, &sums, &message));
+    tamis_keyspace_options_free(options);
+
+    put(words, "a", "1");
+    OK(tamis_merge(words, bytes("a"), 1, bytes("2"), 1, &message));
+    OK(tamis_merge(words, bytes("b"), 1, bytes("3"), 1, &message));
+    expect(words, NULL, "a", "1,2");
+    expect(words, NULL, "b", "3");
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "no merge operator", tamis_merge(plain, bytes("a"), 1, bytes("2"), 1, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "8 bytes", tamis_merge(sums, bytes("a"), 1, bytes("2"), 1, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "operand: the pointer is null", tamis_merge(words, bytes("a"), 1, NULL, 3, &message));
+
+    tamis_batch *batch;
+    OK(tamis_batch_new(&batch, &message));
+    OK(tamis_batch_merge(batch, words, bytes("a"), 1, bytes("4"), 1, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "no merge operator", tamis_batch_merge(batch, plain, bytes("a"), 1, bytes("4"), 1, &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_SYNCED, &message));
+    tamis_batch_free(batch);
+    expect(words, NULL, "a", "1,2,4");
+
+    // Operands are no reads: both transactions commit.
+    tamis_transaction *first = begin(db), *second = begin(db);
+    OK(tamis_transaction_merge(first, words, bytes("a"), 1, bytes("5"), 1, &message));
+    OK(tamis_transaction_merge(second, words, bytes("a"), 1, bytes("6"), 1, &message));
+    tamis_value value;
+    OK(tamis_transaction_get(first, words, bytes("b"), 1, &value, &message));
+    tamis_value_free(&value);
+    OK(tamis_transaction_commit(second, &message));
+    OK(tamis_transaction_commit(first, &message));
+    tamis_transaction_free(first);
+    tamis_transaction_free(second);
+    expect(words, NULL, "a", "1,2,4,6,5");
+
+    tamis_table_writer *writer;
+    OK(tamis_table_writer_new(words, file, &writer, &message));
+    OK(tamis_table_writer_merge(writer, bytes("a"), 1, bytes("7"), 1, &message));
+    OK(tamis_table_writer_finish(writer, &message));
+    tamis_table_writer_free(writer);
+    const char *files[1] = {file};
+    OK(tamis_ingest(db, words, files, 1, false, NULL, &message));
+    OK(tamis_compact(db, words, unbounded(), unbounded(), &message));
+    expect(words, NULL, "a", "1,2,4,6,5,7");
+
+    // A value that is no number of 8 bytes: the merge fails for this key, until it is put or deleted.
+    const uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+    put(sums, "a", "text");
+    OK(tamis_merge(sums, bytes("a"), 1, one, 8, &message));
+    OK(tamis_merge(sums, bytes("b"), 1, one, 8, &message));
+    FAILS(TAMIS_CODE_MERGE_FAILED, "\"add_u64\" of keyspace \"sums\"", tamis_get(sums, NULL, bytes("a"), 1, &value, &message));
+    CHECK(value.data == NULL);
+    OK(tamis_get(sums, NULL, bytes("b"), 1, &value, &message));
+    CHECK(value.length == 8 && memcmp(value.data, one, 8) == 0);
+    tamis_value_free(&value);
+    OK(tamis_delete(sums, bytes("a"), 1, &message));
+    expect(sums, NULL, "a", NULL);
+
+    OK(tamis_close(db, &message));
+    FAILS(TAMIS_CODE_CLOSED, "closed", tamis_merge(words, bytes("a"), 1, bytes("2"), 1, &message));
+    tamis_keyspace_free(plain);
+    tamis_keyspace_free(words);
+    tamis_keyspace_free(sums);
+    tamis_db_free(db);
+    free(path);
+    free(file);
+}
+
+static void test_expiry(const char *folder) {
+    char *path = in_folder(folder, "expiry"), *file = in_folder(folder, "expiry.table");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace, *sessions;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    const uint64_t late = now_ms() + 3600000;
+    put(keyspace, "a", "1");
+    OK(tamis_put_until(keyspace, bytes("b"), 1, bytes("2"), 1, late, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "time in the future", tamis_put_until(keyspace, bytes("b"), 1, bytes("3"), 1, 1000, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "time", tamis_put_until(keyspace, bytes("b"), 1, bytes("3"), 1, UINT64_MAX, &message));
+    FAILS(TAMIS_CODE_SIZE, "key", tamis_put_until(keyspace, NULL, 0, NULL, 0, late, &message));
+
+    tamis_batch *batch;
+    OK(tamis_batch_new(&batch, &message));
+    OK(tamis_batch_put_until(batch, keyspace, bytes("c"), 1, bytes("3"), 1, late, &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_BUFFERED, &message));
+    tamis_batch_free(batch);
+    tamis_transaction *transaction = begin(db);
+    OK(tamis_transaction_put_until(transaction, keyspace, bytes("d"), 1, NULL, 0, late, &message));
+    CHECK(has(transaction, keyspace, "d"));
+    OK(tamis_transaction_commit(transaction, &message));
+    tamis_transaction_free(transaction);
+    tamis_table_writer *writer;
+    OK(tamis_table_writer_new(keyspace, file, &writer, &message));
+    OK(tamis_table_writer_put_until(writer, bytes("e"), 1, bytes("5"), 1, late, &message));
+    OK(tamis_table_writer_finish(writer, &message));
+    tamis_table_writer_free(writer);
+    const char *files[1] = {file};
+    OK(tamis_ingest(db, keyspace, files, 1, false, NULL, &message));
+    expect(keyspace, NULL, "b", "2");
+    expect(keyspace, NULL, "c", "3");
+    expect(keyspace, NULL, "d", "");
+    expect(keyspace, NULL, "e", "5");
+
+    tamis_keyspace_options *options;
+    OK(tamis_keyspace_options_new(&options, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "`ms`", tamis_keyspace_options_set(options, "expire_after", "1", &message));
+    OK(tamis_keyspace_options_set(options, "expire_after", "100ms", &message));
+    OK(tamis_keyspace_create(db, "sessions", options, &sessions, &message));
+    tamis_keyspace_options_free(options);
+    put(sessions, "a", "1");
+    const uint64_t soon = now_ms() + 500;
+    OK(tamis_put_until(keyspace, bytes("b"), 1, bytes("4"), 1, soon, &message));
+    tamis_snapshot *snapshot;
+    wait_until(soon);
+    expect(keyspace, NULL, "b", NULL);
+    expect(sessions, NULL, "a", NULL);
+    CHECK(count_of(keyspace) == 4);
+    OK(tamis_keyspace_set_option(sessions, "expire_after", "never", &message));
+    put(sessions, "a", "2");
+    OK(tamis_snapshot_new(db, &snapshot, &message));
+    expect(sessions, snapshot, "a", "2");
+    tamis_snapshot_free(snapshot);
+    char *json;
+    OK(tamis_statistics(db, &json, &message));
+    CHECK(strstr(json, "\"expired_bytes\":") != NULL);
+    tamis_text_free(json);
+    tamis_keyspace_free(sessions);
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+    free(file);
+}
+
 static void test_many_ranges(const char *folder) {
     char *path = in_folder(folder, "ranges");
     tamis_db *db = open_store(path);
@@ -1010,6 +1164,8 @@ int main(int count, char **arguments) {
     test_transactions(folder);
     test_maintenance(folder);
     test_deletes(folder);
+    test_merge(folder);
+    test_expiry(folder);
     test_many_ranges(folder);
     test_keyspaces_and_filters(folder);
     test_events(folder);

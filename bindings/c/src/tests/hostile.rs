@@ -36,6 +36,16 @@ impl Random {
         }
     }
 
+    /// A time of expiry: in the past, in the far future, or at an end of the numbers.
+    fn time(&mut self) -> u64 {
+        match self.below(4) {
+            0 => self.below(1_000) as u64,
+            1 => u64::MAX - self.below(2) as u64,
+            2 => 1 << 56,
+            _ => (1 << 55) + self.below(1_000) as u64,
+        }
+    }
+
     fn bound(&mut self) -> RangeBound {
         let (data, length) = self.bytes();
         let kind = if self.is_one_in(10) { self.below(1 << 20) as i32 - 1_000 } else { self.below(3) as i32 };
@@ -110,8 +120,12 @@ impl World {
         match random.below(6) {
             0 => {
                 self.options = made(|out, message| tamis_options_new(out, message));
-                let name = CString::new(["memtable_bytes", "no_such", "filters"][random.below(3)]).unwrap();
-                let value = CString::new(["64KiB", "surf@12", "-1"][random.below(3)]).unwrap();
+                let name = CString::new(
+                    ["memtable_bytes", "no_such", "filters", "merge", "expire_after"][random.below(5)],
+                )
+                .unwrap();
+                let value =
+                    CString::new(["64KiB", "surf@12", "-1", "max", "union", "5ms"][random.below(6)]).unwrap();
                 let value = if random.is_one_in(4) { ptr::null() } else { value.as_ptr() };
                 let options = self.options.as_deref();
                 Message::expect(|message| tamis_options_set(options, name.as_ptr(), value, message));
@@ -152,8 +166,9 @@ impl World {
         let ((key, key_length), (value, value_length)) = (random.bytes(), random.bytes());
         let keyspace = self.keyspace(random);
         let batch = self.batch.as_deref();
-        match random.below(9) {
+        match random.below(13) {
             7 => self.delete_ranges(random),
+            8..=11 => self.merge_and_expire(random),
             0 => self.batch = made(|out, message| tamis_batch_new(out, message)),
             1 => {
                 Message::expect(|message| tamis_delete(keyspace, key, key_length, message));
@@ -175,6 +190,21 @@ impl World {
                 Message::expect(|message| tamis_put(keyspace, key, key_length, value, value_length, message));
             }
         }
+    }
+
+    fn merge_and_expire(&self, random: &mut Random) {
+        let ((key, key_length), (value, length)) = (random.bytes(), random.bytes());
+        let (keyspace, batch) = (self.keyspace(random), self.batch.as_deref());
+        let writer = self.writer.as_deref();
+        let time = random.time();
+        Message::expect(|message| match random.below(6) {
+            0 => tamis_merge(keyspace, key, key_length, value, length, message),
+            1 => tamis_put_until(keyspace, key, key_length, value, length, time, message),
+            2 => tamis_batch_merge(batch, keyspace, key, key_length, value, length, message),
+            3 => tamis_batch_put_until(batch, keyspace, key, key_length, value, length, time, message),
+            4 => tamis_table_writer_merge(writer, key, key_length, value, length, message),
+            _ => tamis_table_writer_put_until(writer, key, key_length, value, length, time, message),
+        });
     }
 
     fn delete_ranges(&self, random: &mut Random) {
