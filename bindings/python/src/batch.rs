@@ -7,13 +7,14 @@ use pyo3::{
     types::{PyBytes, PyDict, PyIterator, PyList, PyType},
 };
 use tamis::{BatchWrite, Durability};
-use tamis_bindings_common::{Code, Failure, fork::Guarded};
+use tamis_bindings_common::{Code, Failure, expiry, fork::Guarded};
 
 use crate::{
     bounds, codec,
     error::{OrRaise, invalid, raise, run},
     forgotten, options,
     reader::{Reader, entry},
+    time::time,
 };
 
 /// Collects writes and applies all of them or none. As a context manager it writes at the end of the block, or nothing if the
@@ -92,6 +93,36 @@ impl WriteBatch {
     ) -> PyResult<()> {
         self.add(py, keyspace, |batch, keyspace, reader| {
             Ok(batch.put(keyspace, &*reader.codec.encode(key)?, &*codec::value(value)?))
+        })
+    }
+
+    /// Adds an operand to the value of a key; see `Keyspace.merge()`.
+    #[pyo3(signature = (key, operand, *, keyspace = None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+        keyspace: Option<&Bound<'_, Reader>>,
+    ) -> PyResult<()> {
+        self.add(py, keyspace, |batch, keyspace, reader| {
+            Ok(batch.merge(keyspace, &*reader.codec.encode(key)?, &*codec::operand(operand)?))
+        })
+    }
+
+    /// Adds a put with a time of expiry; see `Keyspace.put_until()`.
+    #[pyo3(signature = (key, value, time, *, keyspace = None))]
+    fn put_until(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        time: &Bound<'_, PyAny>,
+        keyspace: Option<&Bound<'_, Reader>>,
+    ) -> PyResult<()> {
+        let time = self::time(time)?;
+        self.add(py, keyspace, |batch, keyspace, reader| {
+            Ok(batch.put_until(keyspace, &*reader.codec.encode(key)?, &*codec::value(value)?, time))
         })
     }
 
@@ -178,8 +209,8 @@ impl WriteBatch {
         self.lock(py)?.get_mut().or_raise(py)?.append(&added).or_raise(py)
     }
 
-    /// The writes to a keyspace (default: that of the batch) as tuples: `("put", key, value)`, `("delete", key)`,
-    /// `("delete_range", lower, upper)` with bounds in bytes, of which `upper` may be `None`.
+    /// The writes to a keyspace (default: that of the batch) as tuples: `("put", key, value)`, `("put_until", key, value, time)` with the time in seconds since 1970,
+    /// `("merge", key, operand)`, `("delete", key)`, `("delete_range", lower, upper)` with bounds in bytes, of which `upper` may be `None`.
     #[pyo3(signature = (keyspace = None))]
     fn writes<'py>(
         &self,
@@ -195,12 +226,22 @@ impl WriteBatch {
                 BatchWrite::Put { key, value } => {
                     ("put", reader.codec.decode(py, key)?, PyBytes::new(py, value)).into_pyobject(py)?
                 }
+                BatchWrite::PutUntil { key, value, time } => {
+                    let (key, value) = (reader.codec.decode(py, key)?, PyBytes::new(py, value));
+                    ("put_until", key, value, expiry::seconds_of(time)).into_pyobject(py)?
+                }
+                BatchWrite::Merge { key, operand } => {
+                    ("merge", reader.codec.decode(py, key)?, PyBytes::new(py, operand)).into_pyobject(py)?
+                }
                 BatchWrite::Delete { key } => ("delete", reader.codec.decode(py, key)?).into_pyobject(py)?,
                 BatchWrite::DeleteRange { lower, upper } => {
                     let upper = upper.map(|upper| PyBytes::new(py, upper));
                     ("delete_range", PyBytes::new(py, lower), upper).into_pyobject(py)?
                 }
-                _ => continue,
+                _ => {
+                    let message = "a bug in Tamis: the batch has a write of an unknown kind; report the bug";
+                    return Err(raise(py, Failure::new(Code::Panic, message)));
+                }
             };
             list.append(tuple)?;
         }

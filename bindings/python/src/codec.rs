@@ -148,22 +148,30 @@ pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Ke
 pub(crate) fn value<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Key<'a>> {
     match object.cast::<PyBytes>() {
         Ok(bytes) => Ok(Key::Borrowed(bytes.as_bytes())),
-        Err(_) => copy_value(object),
+        Err(_) => copy_value(object, "value"),
+    }
+}
+
+/// The bytes of a merge operand, like [`value`].
+pub(crate) fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Key<'a>> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Key::Borrowed(bytes.as_bytes())),
+        Err(_) => copy_value(object, "operand"),
     }
 }
 
 #[cold]
-fn copy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Key<'a>> {
+fn copy_value<'a>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Key<'a>> {
     if let Some(bytes) = buffer_of_bytes(object)? {
         return Ok(Key::Owned(bytes));
     }
     let Ok(view) = PyMemoryView::from(object) else {
         let is_text = object.is_instance_of::<PyString>();
         let expected = if is_text { "bytes (encode the text)" } else { "bytes or a contiguous buffer" };
-        return Err(wrong_type("value", expected, object));
+        return Err(wrong_type(name, expected, object));
     };
     if !view.getattr("c_contiguous")?.extract::<bool>()? {
-        let message = "value: the buffer is not contiguous; give a contiguous copy of it";
+        let message = format!("{name}: the buffer is not contiguous; give a contiguous copy of it");
         return Err(invalid(object.py(), message));
     }
     let bytes = view.call_method0("tobytes")?;

@@ -28,6 +28,7 @@ use crate::{
     reader::{Reader, Snapshot, found},
     scan::ScanOptions,
     table_writer::TableWriter,
+    time::time,
     transaction::Transaction,
 };
 
@@ -55,20 +56,24 @@ impl Keyspace {
         if durability == Durability::Buffered {
             return run(py, || Ok(keyspace.put(key, value)?));
         }
-        let db = reader.handle.db().or_raise(py)?;
-        run(py, || {
-            let mut batch = Batch::new();
-            batch.put(keyspace, key, value)?;
-            Ok(db.write_with(batch, durability)?)
-        })
+        Self::write(reader, py, durability, |batch, keyspace| batch.put(keyspace, key, value))
     }
 
     fn remove(reader: &Reader, py: Python<'_>, key: &[u8], durability: Durability) -> PyResult<()> {
-        let keyspace = reader.handle.keyspace().or_raise(py)?;
-        let db = reader.handle.db().or_raise(py)?;
+        Self::write(reader, py, durability, |batch, keyspace| batch.delete(keyspace, key))
+    }
+
+    /// Writes one batch.
+    fn write(
+        reader: &Reader,
+        py: Python<'_>,
+        durability: Durability,
+        add: impl FnOnce(&mut Batch, &tamis::Keyspace) -> tamis::Result<()> + Send,
+    ) -> PyResult<()> {
+        let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
         run(py, || {
             let mut batch = Batch::new();
-            batch.delete(keyspace, key)?;
+            add(&mut batch, keyspace)?;
             Ok(db.write_with(batch, durability)?)
         })
     }
@@ -86,6 +91,37 @@ impl Keyspace {
     ) -> PyResult<()> {
         let py = slf.py();
         Self::put_with(slf.as_super().get(), py, key, value, options::durability(py, durability)?)
+    }
+
+    /// Adds an operand to the value of a key, without a read: the merge operator of the keyspace (option `merge`) makes the value when the key is read.
+    #[pyo3(signature = (key, operand, *, durability = "buffered"))]
+    fn merge(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        operand: &Bound<'_, PyAny>,
+        durability: &str,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let (key, operand) = (reader.codec.encode(key)?, codec::operand(operand)?);
+        let (key, operand): (&[u8], &[u8]) = (&key, &operand);
+        let durability = options::durability(py, durability)?;
+        Self::write(reader, py, durability, |batch, keyspace| batch.merge(keyspace, key, operand))
+    }
+
+    /// Sets the value of a key until a time, from which on no reader finds it. The time is a `datetime` with a time zone, or a number of seconds since 1970.
+    #[pyo3(signature = (key, value, time, *, durability = "buffered"))]
+    fn put_until(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        time: &Bound<'_, PyAny>,
+        durability: &str,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let (key, value, time) = (reader.codec.encode(key)?, codec::value(value)?, self::time(time)?);
+        let (key, value): (&[u8], &[u8]) = (&key, &value);
+        let durability = options::durability(py, durability)?;
+        Self::write(reader, py, durability, |batch, keyspace| batch.put_until(keyspace, key, value, time))
     }
 
     /// Deletes a key; an absent key is no error.
@@ -152,7 +188,7 @@ impl Keyspace {
         run(slf.py(), || Ok(keyspace.clear()?))
     }
 
-    /// Changes the layout, the views or the filters. The change is durable when the call returns; the background adapts the tables.
+    /// Changes the layout, the views, the filters or `expire_after`; sets `merge` of a keyspace without a merge operator. The change is durable when the call returns; the background adapts the tables.
     #[pyo3(signature = (**options))]
     fn set_options(slf: &Bound<'_, Self>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let keyspace = slf.as_super().get().handle.keyspace().or_raise(slf.py())?;

@@ -25,6 +25,7 @@ mod progress;
 mod reader;
 mod scan;
 mod table_writer;
+mod time;
 mod transaction;
 mod tuple;
 

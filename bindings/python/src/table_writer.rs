@@ -19,6 +19,7 @@ use crate::{
     error::{OrRaise, raise, run},
     json, options,
     reader::entry,
+    time::time,
 };
 
 /// Builds a table, key by key in ascending order. As a context manager it finishes the table at the end of the block, or removes
@@ -99,6 +100,26 @@ impl TableWriter {
         let (key, value) = (self.codec.encode(key)?, codec::value(value)?);
         let (key, value): (&[u8], &[u8]) = (&key, &value);
         self.add(py, |writer| writer.put(key, value))
+    }
+
+    /// Adds an operand: the ingestion of the table adds it to the value of the key.
+    fn merge(&self, py: Python<'_>, key: &Bound<'_, PyAny>, operand: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, operand) = (self.codec.encode(key)?, codec::operand(operand)?);
+        let (key, operand): (&[u8], &[u8]) = (&key, &operand);
+        self.add(py, |writer| writer.merge(key, operand))
+    }
+
+    /// Adds a key with its value and a time of expiry; see `Keyspace.put_until()`.
+    fn put_until(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        time: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (key, value) = (self.codec.encode(key)?, codec::value(value)?);
+        let (key, value, time): (&[u8], &[u8], _) = (&key, &value, self::time(time)?);
+        self.add(py, |writer| writer.put_until(key, value, time))
     }
 
     fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

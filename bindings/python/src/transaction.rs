@@ -16,6 +16,7 @@ use crate::{
     forgotten,
     handle::Handle,
     reader::{Reader, found},
+    time::time,
 };
 
 /// A transaction; all its objects share it, one for each keyspace.
@@ -125,6 +126,25 @@ impl Transaction {
         let (key, value) = (slf.as_super().get().codec.encode(key)?, codec::value(value)?);
         let (key, value): (&[u8], &[u8]) = (&key, &value);
         Self::write(slf, |transaction, keyspace| transaction.put(keyspace, key, value))
+    }
+
+    /// Adds an operand to the value of a key. It is not a read: two transactions that merge into one key do not conflict.
+    fn merge(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, operand: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, operand) = (slf.as_super().get().codec.encode(key)?, codec::operand(operand)?);
+        let (key, operand): (&[u8], &[u8]) = (&key, &operand);
+        Self::write(slf, |transaction, keyspace| transaction.merge(keyspace, key, operand))
+    }
+
+    /// Sets the value of a key until a time; see `Keyspace.put_until()`.
+    fn put_until(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        time: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (key, value) = (slf.as_super().get().codec.encode(key)?, codec::value(value)?);
+        let (key, value, time): (&[u8], &[u8], _) = (&key, &value, self::time(time)?);
+        Self::write(slf, |transaction, keyspace| transaction.put_until(keyspace, key, value, time))
     }
 
     /// Deletes a key; an absent key is no error.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,17 @@ def test_calls_of_a_database(tmp_path: Path) -> None:
             assert await numbers.load((index, b"value") for index in range(1_000)) == 1_000
             assert await numbers.range(reverse=True, limit=1).to_list() == [(999, b"value")]
             assert (await numbers.range(10, 20).to_numpy())[0].tolist() == list(range(10, 20))
+            words = await db.create_keyspace("words", keys="str", merge="append:2c")
+            await words.merge("a", b"1")
+            words_batch = words.batch()
+            words_batch.merge("a", b"2")
+            words_batch.put_until("b", b"3", time.time() + 3_600)
+            await words.write(words_batch)
+            async with words.transaction() as tx:
+                await tx.merge("a", b"4")
+                await tx.put_until("c", b"5", time.time() + 3_600)
+            await words.put_until("d", b"6", datetime.now(UTC) + timedelta(hours=1))
+            assert await words.items().to_list() == [("a", b"1,2,4"), ("b", b"3"), ("c", b"5"), ("d", b"6")]
             await db.flush()
             assert (await db.verify())["is_sound"]
             assert (await db.statistics())["writes"] > 3

@@ -33,6 +33,10 @@ def test_wrong_types_are_type_errors(letters: Any, wrong: Any) -> None:
         lambda: letters.multi_get([b"a", wrong]),
         lambda: letters.batch().put(wrong, b"value"),
         lambda: letters.batch().put(b"key", wrong),
+        lambda: letters.merge(wrong, b"operand"),
+        lambda: letters.merge(b"key", wrong),
+        lambda: letters.put_until(wrong, b"value", 2.0**32),
+        lambda: letters.put_until(b"key", wrong, 2.0**32),
         lambda: letters.range().seek(wrong),
         lambda: letters.load([(wrong, b"value")]),
         lambda: letters.load([(b"key", wrong)]),
@@ -40,7 +44,10 @@ def test_wrong_types_are_type_errors(letters: Any, wrong: Any) -> None:
     ]
     if wrong is not None:
         calls += [lambda: letters.range(wrong), lambda: letters[:wrong], lambda: letters.batch().put(b"", b"", keyspace=wrong)]
+        calls += [lambda: letters.batch().merge(b"", b"", keyspace=wrong), lambda: letters.batch().put_until(b"", b"", 2.0**32, keyspace=wrong)]
         calls += [lambda: letters.load(b"a", wrong), lambda: letters.approximate_count(None, wrong)]
+    if not isinstance(wrong, (int, float)):
+        calls += [lambda: letters.put_until(b"key", b"value", wrong), lambda: letters.batch().put_until(b"key", b"value", wrong)]
     for call in calls:
         with pytest.raises(TypeError):
             call()

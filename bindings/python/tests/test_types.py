@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -40,6 +41,11 @@ def test_inferred_types(tmp_path: Path) -> None:
             assert_type(transaction[5:6], tamis.Scan[tuple[int, bytes]])
             assert_type(transaction.of(pairs), tamis.Transaction[tuple[Any, ...]])
         assert_type(db.transact(lambda tx: len(tx)), int)
+        db.put_until(b"key", b"value", 2.0**32)
+        db.put_until(b"key", b"value", datetime.now(UTC) + timedelta(hours=1))
+        words = db.create_keyspace("words", keys="str", merge="append:2c")
+        words.merge("a", b"1")
+        assert_type(db.statistics()["keyspaces"][0]["expired_bytes"], int)
         assert_type(db.compare_and_put(b"key", None, b"value"), bool)
         assert reads(db) == 1
         assert reads(numbers.snapshot()) == 1

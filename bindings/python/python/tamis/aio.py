@@ -17,6 +17,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -59,6 +60,7 @@ P = ParamSpec("P")
 _FIRST_CHUNK = 64
 _CHUNK_MAX = 4096
 _Value = bytes | bytearray | memoryview
+_Time = datetime | float
 
 
 class _Run(Protocol):
@@ -300,6 +302,14 @@ class AsyncTransaction(AsyncReader[K]):
         """Sets the value of a key."""
         await self._run(self.sync.put, key, value)
 
+    async def merge(self, key: K, operand: _Value) -> None:
+        """Adds an operand to the value of a key; it is not a read."""
+        await self._run(self.sync.merge, key, operand)
+
+    async def put_until(self, key: K, value: _Value, time: _Time) -> None:
+        """Sets the value of a key until a time. See `Keyspace.put_until`."""
+        await self._run(self.sync.put_until, key, value, time)
+
     async def delete(self, key: K) -> None:
         """Deletes a key; an absent key is no error."""
         await self._run(self.sync.delete, key)
@@ -350,6 +360,8 @@ class AsyncWriteBatch(Generic[K]):
     def __init__(self, batch: WriteBatch[K]) -> None:
         self.sync = batch
         self.put = batch.put
+        self.merge = batch.merge
+        self.put_until = batch.put_until
         self.delete = batch.delete
         self.delete_range = batch.delete_range
         self.delete_prefix = batch.delete_prefix
@@ -396,6 +408,16 @@ class AsyncKeyspace(AsyncReader[K]):
         """Sets the value of a key."""
         await asyncio.to_thread(self.sync.put, key, value, durability=durability)
 
+    async def merge(self, key: K, operand: _Value, *, durability: Durability = "buffered") -> None:
+        """Adds an operand to the value of a key, without a read. See `Keyspace.merge`."""
+        await asyncio.to_thread(self.sync.merge, key, operand, durability=durability)
+
+    async def put_until(
+        self, key: K, value: _Value, time: _Time, *, durability: Durability = "buffered"
+    ) -> None:
+        """Sets the value of a key until a time. See `Keyspace.put_until`."""
+        await asyncio.to_thread(self.sync.put_until, key, value, time, durability=durability)
+
     async def delete(self, key: K, *, durability: Durability = "buffered") -> None:
         """Deletes a key; an absent key is no error."""
         await asyncio.to_thread(self.sync.delete, key, durability=durability)
@@ -422,7 +444,7 @@ class AsyncKeyspace(AsyncReader[K]):
         await asyncio.to_thread(self.sync.clear)
 
     async def set_options(self, **options: _Option) -> None:
-        """Changes the layout, the views or the filters."""
+        """Changes options of the keyspace. See `Keyspace.set_options`."""
         await asyncio.to_thread(self.sync.set_options, **options)
 
     async def table_filters(self) -> list[TableFilterStatistics]:
