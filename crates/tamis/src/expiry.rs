@@ -88,15 +88,16 @@ impl ExpiryClock {
         Ok(number)
     }
 
-    /// The time at which an entry of now expires.
-    pub(crate) fn after(&self, age: Duration) -> u64 {
+    /// The time at which an entry of now expires. `age` in milliseconds.
+    #[cold]
+    pub(crate) fn after(&self, age: u64) -> u64 {
         self.note_used();
-        self.now().saturating_add(milliseconds(age)).min(TIME_MAX - 1)
+        self.now().saturating_add(age).min(TIME_MAX - 1)
     }
 }
 
 /// Whole milliseconds.
-fn milliseconds(time: Duration) -> u64 {
+pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

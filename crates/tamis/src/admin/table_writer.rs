@@ -220,7 +220,9 @@ impl TableWriter {
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         match self.expire_after {
             None => self.add(key.as_ref(), Kind::Put, value.as_ref()),
-            Some(age) => self.add_expiring(key.as_ref(), value.as_ref(), self.clock.after(age)),
+            Some(age) => {
+                self.add_expiring(key.as_ref(), value.as_ref(), self.clock.after(expiry::milliseconds(age)))
+            }
         }
     }
 

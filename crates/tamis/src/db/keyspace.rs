@@ -1,12 +1,6 @@
 //! The public handle of a keyspace.
 
-use std::{
-    fmt,
-    ops::Bound,
-    path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, ops::Bound, path::Path, sync::Arc, time::SystemTime};
 
 use tamis_vfs::fork::OwnedByProcess;
 
@@ -127,14 +121,8 @@ impl Keyspace {
     pub(crate) fn add_put(&self, batch: &mut WriteBatch, key: &[u8], value: &[u8]) -> Result<()> {
         match self.state.expire_after() {
             0 => batch.put_in(self.id(), key, value),
-            age => self.add_put_for(batch, key, value, Duration::from_millis(age)),
+            age => batch.put_until_in(self.id(), key, value, self.engine.store.context.expiry.after(age)),
         }
-    }
-
-    #[cold]
-    fn add_put_for(&self, batch: &mut WriteBatch, key: &[u8], value: &[u8], age: Duration) -> Result<()> {
-        let time = self.engine.store.context.expiry.after(age);
-        batch.put_until_in(self.id(), key, value, time)
     }
 
     /// Sets the value of a key until a time, from which on no reader finds it. A snapshot, a transaction and a scan see the entries of one time. The space of expired entries

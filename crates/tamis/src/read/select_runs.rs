@@ -58,7 +58,9 @@ impl RunSelector<'_, '_> {
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
             // A table that can't be opened reports its error when it is read.
-            [table] if self.is_inside(table) => {
+            [table]
+                if self.range.is_below(table.smallest_key()) && self.range.is_above(table.largest_key()) =>
+            {
                 let reader = self.tables.reader(table);
                 if let Ok(reader) = &reader
                     && !self.has_usable_filter(reader)
@@ -109,12 +111,6 @@ impl RunSelector<'_, '_> {
         if let Some((kind, weight)) = self.tallied_kind() {
             table.filter_tally().of(kind).add_admitted(weight);
         }
-    }
-
-    /// Whether the range is strictly between the table's smallest and largest keys.
-    #[inline(always)]
-    fn is_inside(&self, table: &Table) -> bool {
-        self.range.is_below(table.smallest_key()) && self.range.is_above(table.largest_key())
     }
 
     /// Whether a filter of the table can reject the range; a point filter can only if the range is one key.

@@ -23,6 +23,7 @@ use arc_swap::{ArcSwap, Guard};
 use crate::{
     empty_ranges::EmptyRanges,
     error::{Error, Result},
+    expiry::milliseconds,
     key::Sequence,
     memtable::{ChunkPool, Memtable},
     observe::{
@@ -268,8 +269,8 @@ impl KeyspaceState {
 
     /// Lets writers use the option of now.
     pub(crate) fn update_expire_after(&self) {
-        let age = self.options().expire_after.unwrap_or_default();
-        self.expire_after.store(u64::try_from(age.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let age = self.options().expire_after.map_or(0, milliseconds);
+        self.expire_after.store(age, Ordering::Relaxed);
     }
 
     /// The age at which puts expire, in milliseconds; 0: never.
