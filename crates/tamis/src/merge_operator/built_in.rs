@@ -4,33 +4,38 @@ use super::{Merge, sorted_set::SortedSet};
 
 type Merged = Result<Vec<u8>, String>;
 
-/// A fold over values and operands of one kind.
-pub(super) struct Fold {
-    fold: fn(&[u8], &[u8]) -> Merged,
-    check: fn(&[u8]) -> Result<(), String>,
+/// A function of two values that is associative: `f(f(a, b), c) = f(a, f(b, c))`. Operands are values, and a key without a value gets its first operand.
+pub(super) struct Associative<F = fn(&[u8], &[u8]) -> Merged> {
+    pub(super) function: F,
+    pub(super) check: fn(&[u8]) -> Result<(), String>,
 }
 
 /// Adds numbers of 8 bytes, wrapping around.
-pub(super) const ADD: Fold = Fold {
-    fold: |left, right| Ok(number(left)?.wrapping_add(number(right)?).to_be_bytes().to_vec()),
+pub(super) const ADD: Associative = Associative {
+    function: |left, right| Ok(number(left)?.wrapping_add(number(right)?).to_be_bytes().to_vec()),
     check: |operand| number(operand).map(drop),
 };
 /// Keeps the bytewise greatest value.
-pub(super) const MAX: Fold = Fold { fold: |left, right| Ok(left.max(right).to_vec()), check: |_| Ok(()) };
+pub(super) const MAX: Associative =
+    Associative { function: |left, right| Ok(left.max(right).to_vec()), check: |_| Ok(()) };
 /// Keeps the bytewise least value.
-pub(super) const MIN: Fold = Fold { fold: |left, right| Ok(left.min(right).to_vec()), check: |_| Ok(()) };
+pub(super) const MIN: Associative =
+    Associative { function: |left, right| Ok(left.min(right).to_vec()), check: |_| Ok(()) };
 
 fn number(bytes: &[u8]) -> Result<u64, String> {
     let bytes = <[u8; 8]>::try_from(bytes);
     bytes.map(u64::from_be_bytes).map_err(|_| "use a number of 8 bytes (`to_be_bytes`)".to_owned())
 }
 
-impl Merge for Fold {
+impl<F> Merge for Associative<F>
+where
+    F: Fn(&[u8], &[u8]) -> Merged + Send + Sync + 'static,
+{
     fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
         let mut all = base.into_iter().chain(operands.iter().copied());
         let first = all.next().unwrap_or_default().to_vec();
         (self.check)(&first)?;
-        all.try_fold(first, |merged, next| (self.fold)(&merged, next))
+        all.try_fold(first, |merged, next| (self.function)(&merged, next))
     }
 
     fn combine(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {

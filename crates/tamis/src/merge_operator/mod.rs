@@ -25,6 +25,7 @@ pub use sorted_set::SortedSet;
 use crate::{
     error::{Error, Result},
     key::{NAME_LENGTH_MAX, VALUE_LENGTH_MAX},
+    store::background_error::message_of,
 };
 
 /// The functions of a merge operator. The store calls them at reads, flushes and compactions, with as many operands as it finds together, also years later. So
@@ -78,24 +79,6 @@ pub trait Merge: Send + Sync + 'static {
     }
 }
 
-/// A function of two values that is associative: `f(f(a, b), c) = f(a, f(b, c))`. Operands are values, and a key without a value gets its first operand.
-struct Associative<F>(F);
-
-impl<F> Merge for Associative<F>
-where
-    F: Fn(&[u8], &[u8]) -> Result<Vec<u8>, String> + Send + Sync + 'static,
-{
-    fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
-        let mut all = base.into_iter().chain(operands.iter().copied());
-        let first = all.next().unwrap_or_default().to_vec();
-        all.try_fold(first, |merged, next| (self.0)(&merged, next))
-    }
-
-    fn combine(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        self.merge(key, None, operands).ok()
-    }
-}
-
 /// A named merge operator ([`crate::KeyspaceOptions::merge`]). The store keeps its name. Cheap to clone; two are equal if their names are.
 #[derive(Clone)]
 pub struct MergeOperator {
@@ -137,7 +120,7 @@ impl MergeOperator {
     where
         F: Fn(&[u8], &[u8]) -> Result<Vec<u8>, String> + Send + Sync + 'static,
     {
-        Self::new(name, Associative(function))
+        Self::new(name, built_in::Associative { function, check: |_| Ok(()) })
     }
 
     /// Adds numbers: values and operands are `u64` of 8 bytes, most significant byte first (`to_be_bytes`). The sum wraps around. Name: `add_u64`.
@@ -281,13 +264,8 @@ impl MergeOperator {
 /// Calls a function of a program; a panic is a failure.
 fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     // A function of bytes leaves nothing half done that the store would see.
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Err(format!("it panicked: {}", text.unwrap_or("without a text")))
-    })
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|panic| Err(format!("it panicked: {}", message_of(&*panic))))
 }
 
 #[cfg(test)]

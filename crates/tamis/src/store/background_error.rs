@@ -47,7 +47,7 @@ impl BackgroundError {
 }
 
 /// The text of a panic.
-fn message_of(payload: &(dyn Any + Send)) -> Arc<str> {
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> Arc<str> {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     Arc::from(text.unwrap_or("no message"))
