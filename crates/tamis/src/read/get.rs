@@ -128,10 +128,7 @@ impl ReadPath {
         let point = snapshot.unwrap_or(SnapshotPoint::now(visible));
         let number = self.metrics.point_reads.number();
         match get_in_memory(&read_state, key, point.sequence) {
-            Some((Kind::Put, value)) => Ok(Some(Slice::from(value))),
-            Some((Kind::Tombstone | Kind::RangeTombstone, _)) => Ok(None),
-            Some((Kind::Operand, _)) => self.resolve(&read_state, None, key, point),
-            Some((Kind::ExpiringPut, stored)) => Ok(self.live_value(stored, point)),
+            Some(found) => self.value_of(&read_state, key, found, point),
             None => self.get_in_tables(&read_state, &self.probe(key), point, Sampling::of(number)),
         }
     }
@@ -191,19 +188,20 @@ impl ReadPath {
         Ok(Some(Slice::from(merged.as_slice())))
     }
 
-    /// The value of a key whose newest version is this one, in a table, and no put.
-    #[cold]
-    fn resolve_found(
+    /// The value of a key whose newest version is this one.
+    #[inline]
+    fn value_of(
         &self,
         read_state: &ReadState,
-        probe: &Probe<'_>,
-        found: Found,
+        key: &[u8],
+        (kind, stored): (Kind, &[u8]),
         point: SnapshotPoint,
     ) -> Result<Option<Slice>> {
-        match found.kind {
-            Kind::Operand => self.resolve(read_state, None, probe.key(), point),
-            Kind::ExpiringPut => Ok(self.live_value(&found.value, point)),
-            _ => Ok(None),
+        match kind {
+            Kind::Put => Ok(Some(Slice::from(stored))),
+            Kind::Tombstone | Kind::RangeTombstone => Ok(None),
+            Kind::Operand => self.resolve(read_state, None, key, point),
+            Kind::ExpiringPut => Ok(self.live_value(stored, point)),
         }
     }
 
@@ -293,10 +291,7 @@ impl ReadPath {
             }
             for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
-                    Some((Kind::Put, value)) => Some(Slice::from(value)),
-                    Some((Kind::Tombstone | Kind::RangeTombstone, _)) => None,
-                    Some((Kind::Operand, _)) => self.resolve(&read_state, None, probe.key(), point)?,
-                    Some((Kind::ExpiringPut, stored)) => self.live_value(stored, point),
+                    Some(found) => self.value_of(&read_state, probe.key(), found, point)?,
                     None => self.get_in_tables(&read_state, probe, point, Sampling::of(number))?,
                 });
             }
@@ -334,7 +329,7 @@ impl ReadPath {
         }
         match found? {
             Some(found) if found.kind == Kind::Put => Ok(Some(found.value)),
-            Some(found) => self.resolve_found(read_state, probe, found, point),
+            Some(found) => self.value_of(read_state, probe.key(), (found.kind, &found.value), point),
             None => Ok(None),
         }
     }

@@ -177,10 +177,8 @@ impl<'a> Garbage<'a> {
 /// The time until expired entries may make more plans due: until a further quarter of those of a table is expired.
 pub(crate) fn next_expiry(version: &KeyspaceVersion, expiry_time: u64) -> Option<Duration> {
     let partitions = version.partitions.iter().filter(|partition| partition.totals().expires);
-    let times = partitions.flat_map(|partition| partition.tables()).flat_map(|table| {
-        let summary = table.summary();
-        summary.expires_at
-    });
+    let times =
+        partitions.flat_map(|partition| partition.tables()).flat_map(|table| table.summary().expires_at);
     let next = times.filter(|&time| time > expiry_time).min()?;
     Some(Duration::from_millis(next - expiry_time).max(EXPIRY_WAIT_MIN))
 }
