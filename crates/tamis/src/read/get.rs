@@ -128,6 +128,7 @@ impl ReadPath {
         let point = snapshot.unwrap_or(SnapshotPoint::now(visible));
         let number = self.metrics.point_reads.number();
         match get_in_memory(&read_state, key, point.sequence) {
+            Some((Kind::Put, value)) => Ok(Some(Slice::from(value))),
             Some(found) => self.value_of(&read_state, key, found, point),
             None => self.get_in_tables(&read_state, &self.probe(key), point, Sampling::of(number)),
         }
@@ -188,8 +189,8 @@ impl ReadPath {
         Ok(Some(Slice::from(merged.as_slice())))
     }
 
-    /// The value of a key whose newest version is this one.
-    #[inline]
+    /// The value of a key whose newest version is this one. Puts, the common case, need no call.
+    #[cold]
     fn value_of(
         &self,
         read_state: &ReadState,
@@ -291,6 +292,7 @@ impl ReadPath {
             }
             for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
+                    Some((Kind::Put, value)) => Some(Slice::from(value)),
                     Some(found) => self.value_of(&read_state, probe.key(), found, point)?,
                     None => self.get_in_tables(&read_state, probe, point, Sampling::of(number))?,
                 });
