@@ -72,7 +72,8 @@ const YCSB_C: &str = "ycsb-c";
 impl Action {
     /// Whether it modifies the store.
     pub fn is_writing(self) -> bool {
-        matches!(self, Self::Update(_) | Self::Transfer { .. }) || matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
+        matches!(self, Self::Update(_) | Self::Transfer { .. })
+            || matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, PersistMode, Readable, Snapshot, compaction::Leveled,
+    Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, PersistMode, Readable, Snapshot,
+    compaction::Leveled,
 };
 
 use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
