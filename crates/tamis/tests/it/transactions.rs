@@ -927,21 +927,25 @@ fn histories_of_eight_threads_have_no_anomaly() {
 #[test]
 fn histories_of_snapshots_show_write_skew_and_nothing_worse() {
     let db = open_in_memory(&MemVfs::new(), Options::default()).unwrap();
-    let registers = db.default_keyspace();
+    let lists = db.default_keyspace();
     let mut history = History::default();
-    // Each of the two reads what the other one sets, before either commits.
+    // Each of the two reads the list to which the other one appends, before either commits.
     let pairs =
-        [(0_u32, 1_u32), (1, 0)].map(|(read, set)| (db.transaction_with(snapshot_isolation()), read, set));
-    for (transaction, read, set) in &pairs {
-        assert_eq!(transaction.get(&registers, read.to_be_bytes()).unwrap(), None);
-        transaction.put(&registers, set.to_be_bytes(), 1_u64.to_be_bytes()).unwrap();
+        [(0_u32, 1_u32), (1, 0)].map(|(read, own)| (db.transaction_with(snapshot_isolation()), read, own));
+    for (transaction, read, own) in &pairs {
+        assert_eq!(transaction.prefix(&lists, read.to_be_bytes()).count(), 0);
+        transaction.put(&lists, [own.to_be_bytes(), [0; 4]].concat(), (own + 1).to_be_bytes()).unwrap();
     }
-    for (transaction, read, set) in pairs {
+    let mut states = BTreeMap::new();
+    for (transaction, read, own) in pairs {
         transaction.commit().unwrap();
-        history.commit(vec![Step::ReadRegister { key: read, value: 0 }, Step::Set { key: set, value: 1 }]);
+        let element = u64::from(own + 1);
+        let append = Step::Append { key: own, element };
+        history.commit(vec![Step::ReadList { key: read, length: 0, digest: list_digest(&[]) }, append]);
+        states.insert(own, vec![element]);
     }
-    history.check(&BTreeMap::new(), Level::Snapshot).unwrap();
-    assert!(history.check(&BTreeMap::new(), Level::Serializable).is_err());
+    history.check(&states, Level::Snapshot).unwrap();
+    assert!(history.check(&states, Level::Serializable).is_err());
 }
 
 #[test]
