@@ -282,6 +282,10 @@ impl Vfs for FaultVfs {
         self.open_one((OperationKind::Create, path), |inner| inner.create_exclusive(path))
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        self.shared.run(Operation::new(OperationKind::Lock, path), || self.inner.is_locked(path))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         self.open_by((OperationKind::Reuse, path), |inner| inner.reuse_log(path))
     }

@@ -132,6 +132,9 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.create(path)
     }
+    /// Whether a handle of [`Vfs::create_exclusive`], of this or another process, has the file. If the file system does not have
+    /// locks that all machines see, the error is [`io::ErrorKind::Unsupported`].
+    fn is_locked(&self, path: &Path) -> io::Result<bool>;
     /// Reuses an obsolete log: makes it empty and returns a handle that appends from the beginning. The name
     /// does not change; use [`Vfs::rename`] for that. The log's disk blocks and cached pages are reused, so
     /// appends cost less than to a new file. Other handles see zero bytes after the appended bytes, up to the

@@ -374,6 +374,12 @@ impl Vfs for MemVfs {
         Ok(self.handle(Arc::clone(&inode), Role::AppendLocked(InodeLock(inode))))
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        Ok(state.find(&path)?.is_locked.load(Ordering::Relaxed))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let mut state = self.state.write();
         let path = self.resolve(&state, path)?;

@@ -36,7 +36,7 @@ pub enum OperationKind {
     SyncDir,
     /// [`crate::Vfs::open_folder`].
     OpenFolder,
-    /// [`crate::Vfs::lock`].
+    /// [`crate::Vfs::lock`], [`crate::Vfs::is_locked`].
     Lock,
 }
 

@@ -171,6 +171,11 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create_exclusive(path)?))
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        self.note(OperationKind::Lock, path);
+        self.inner.is_locked(path)
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         self.note(OperationKind::Reuse, path);
         Ok(self.inner.reuse_log(path)?.map(|file| self.wrap(path, file)))

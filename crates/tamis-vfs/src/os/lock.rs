@@ -44,6 +44,18 @@ impl OsLock {
 
 impl Lock for OsLock {}
 
+/// See [`crate::Vfs::is_locked`].
+pub(super) fn is_locked(file: &fs::File) -> io::Result<bool> {
+    if is_shared_by_machines(file) {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| false),
+        Err(fs::TryLockError::WouldBlock) => Ok(true),
+        Err(fs::TryLockError::Error(error)) => Err(io::Error::new(ErrorKind::Unsupported, error)),
+    }
+}
+
 impl Drop for OsLock {
     fn drop(&mut self) {
         // Closing the file also releases the lock, unless a child has it open. A child must not release the lock

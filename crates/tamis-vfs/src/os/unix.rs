@@ -103,6 +103,10 @@ impl<T: Lookup> Vfs for T {
         }
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        lock::is_locked(&open_at(self.at(path), OFlags::RDONLY | OFlags::NOFOLLOW)?)
+    }
+
     #[cfg(target_os = "linux")]
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(direct::DirectFile::new(create_new(self.at(path))?)))

@@ -103,6 +103,14 @@ impl<T: Lookup> Vfs for T {
         }
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        // The owner shares the file with readers only.
+        match OpenOptions::new().write(true).open(self.at(path)) {
+            Err(error) if error.raw_os_error() == Some(ERROR_SHARING_VIOLATION) => Ok(true),
+            opened => opened.map(|_| false),
+        }
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let path = self.at(path);
         let opened = if access == Access::Mapped { fs::File::open(&path) } else { open_for_sync(&path) };
