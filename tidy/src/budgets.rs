@@ -6,36 +6,37 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 54_700),
+    ("crates/tamis/src", 56_750),
     ("crates/tamis/src/admin", 3_650),
     ("crates/tamis/src/cache", 800),
+    ("crates/tamis/src/changes", 600),
     ("crates/tamis/src/compaction", 8_650),
     ("crates/tamis/src/cursor", 3_650),
-    ("crates/tamis/src/db", 1_450),
+    ("crates/tamis/src/db", 1_550),
     ("crates/tamis/src/memtable", 2_000),
     ("crates/tamis/src/merge_operator", 650),
-    ("crates/tamis/src/observe", 2_950),
+    ("crates/tamis/src/observe", 3_000),
     ("crates/tamis/src/options", 550),
     ("crates/tamis/src/read", 3_150),
-    ("crates/tamis/src/store", 2_800),
+    ("crates/tamis/src/store", 3_600),
     ("crates/tamis/src/table", 7_550),
     ("crates/tamis/src/transaction", 1_750),
-    ("crates/tamis/src/version", 4_850),
+    ("crates/tamis/src/version", 5_100),
     ("crates/tamis/src/view", 4_600),
-    ("crates/tamis/src/wal", 1_350),
-    ("crates/tamis/src/write", 1_450),
+    ("crates/tamis/src/wal", 1_400),
+    ("crates/tamis/src/write", 1_500),
     ("crates/tamis/internals", 2_100),
     ("crates/tamis-bench/src", 4_950),
-    ("crates/tamis-cli/src", 8_550),
+    ("crates/tamis-cli/src", 8_750),
     ("crates/tamis-filter/src", 19_450),
-    ("crates/tamis-vfs/src", 3_950),
+    ("crates/tamis-vfs/src", 4_000),
     ("research/compare/src", 4_450),
     ("research/src", 6_200),
 ];
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 360;
+const NUMBERS_MAX: usize = 366;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

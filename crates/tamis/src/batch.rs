@@ -437,6 +437,28 @@ pub(crate) fn entries(payload: &[u8]) -> Entries<'_> {
     }
 }
 
+/// The batches in a record's payload: the first sequence number, `None` if the entries have their own; the number of entries; the bytes of the batch.
+pub(crate) fn batches(
+    payload: &[u8],
+) -> impl Iterator<Item = Result<(Option<Sequence>, u32, &[u8]), BatchDamage>> {
+    let mut decoder = entries(payload);
+    std::iter::from_fn(move || {
+        let bytes = decoder.decoder.rest();
+        if bytes.is_empty() {
+            return None;
+        }
+        Some((|| {
+            decoder.take_header()?;
+            let (first, count) = (decoder.next_sequence, decoder.left);
+            for _ in 0..count {
+                decoder.take_entry()?;
+            }
+            let taken = bytes.len() - decoder.decoder.rest().len();
+            Ok((first, count, bytes.get(..taken).unwrap_or_default()))
+        })())
+    })
+}
+
 /// See [`entries`]. An error ends the iteration.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries<'a> {

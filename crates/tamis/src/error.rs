@@ -285,6 +285,22 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The log no longer has the next change of a feed. Take a snapshot, and begin another feed behind its sequence number.
+    #[error(
+        "the log no longer has the next change; the first available position is {first_available}: read a snapshot, and begin a feed behind its sequence number (`keep_changes` keeps the log longer)"
+    )]
+    ChangesLost {
+        /// The first position at which a feed can begin.
+        first_available: u64,
+    },
+    /// A process has the store open for writing, and this one may not register as a reader.
+    #[error(
+        "{}: another process has the store open, and this process may not register as a reader next to it; let this user create files in this folder, or close the other process", path.display()
+    )]
+    ReaderRefused {
+        /// The folder in which readers register.
+        path: PathBuf,
+    },
     /// The folder of the store can't be written.
     #[error("{}: the folder can't be written; change its permissions or open the store with `read_only`", path.display())]
     NotWritable {

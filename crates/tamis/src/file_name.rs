@@ -22,6 +22,8 @@ pub(crate) enum FileName {
     Filter(u64),
     /// A sorted view.
     View(u64),
+    /// A second name of an ingested table, for the change feed.
+    Ingested(u64),
     /// A file being written; renamed when it is complete, otherwise deleted at open.
     Temporary(u64),
     /// A file that is to be deleted; deleted at open if it still exists.
@@ -50,6 +52,7 @@ impl FileName {
             "table" => Self::Table(number),
             "filter" => Self::Filter(number),
             "view" => Self::View(number),
+            "ingested" => Self::Ingested(number),
             "tmp" => Self::Temporary(number),
             _ if suffix.ends_with(".obsolete") => Self::Obsolete(number),
             _ => return None,
@@ -66,6 +69,7 @@ impl FileName {
             Self::Table(number) => format!("{number:06}.table"),
             Self::Filter(number) => format!("{number:06}.filter"),
             Self::View(number) => format!("{number:06}.view"),
+            Self::Ingested(number) => format!("{number:06}.ingested"),
             Self::Temporary(number) => format!("{number:06}.tmp"),
             Self::Obsolete(number) => format!("{number:06}.table.obsolete"),
         }
@@ -85,6 +89,7 @@ impl FileName {
             | Self::Table(number)
             | Self::Filter(number)
             | Self::View(number)
+            | Self::Ingested(number)
             | Self::Temporary(number)
             | Self::Obsolete(number) => Some(number),
         }

@@ -23,6 +23,8 @@
 //! checksum of a candidate is computed only if its mark would prove something, and at most [`SEARCH_FACTOR`] times the file
 //! is checked, so that hostile bytes can't make the search quadratic.
 
+pub(crate) mod file_bytes;
+
 use std::path::Path;
 
 use crate::{

@@ -44,6 +44,7 @@ mod batch;
 #[path = "../internals/bench.rs"]
 pub mod bench_internals;
 mod cache;
+mod changes;
 mod coding;
 mod compaction;
 mod cursor;
@@ -86,6 +87,7 @@ pub use admin::repair::{LostRange, QuarantinedFile, RepairReport};
 pub use admin::table_writer::{TableFile, TableWriter};
 pub use admin::verify::{Fault, VerifyReport};
 pub use batch::{BatchWrite, WriteBatch};
+pub use changes::{Change, Changes, CommittedBatch, IngestedTables, Position};
 pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot, UnreadableTable};
 pub use error::{ConflictKeys, Corruption, Error, Result};
@@ -101,10 +103,13 @@ pub use observe::metrics::{
     TableFilterStatistics, TableStatistics, ViewStatistics,
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
-pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views};
+pub use options::{
+    Compression, Durability, Filters, KeepChanges, KeyspaceOptions, Layout, Options, TableFilter, Views,
+};
 pub use read::scan::Scan;
 pub use slice::Slice;
 pub use store::open_report::{OpenReport, WalTruncation};
+pub use store::readers::ReaderStatistics;
 pub use store::runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 /// The types of [`Clock::wait`].
 pub use sync::{Condvar, MutexGuard, WaitTimeoutResult};
@@ -128,6 +133,8 @@ mod pages {
     mod transactions {}
     #[doc = include_str!("../../../docs/guide/merge-and-expiry.md")]
     mod merge_and_expiry {}
+    #[doc = include_str!("../../../docs/guide/other-processes.md")]
+    mod other_processes {}
     #[doc = include_str!("../../../docs/guide/choosing-filters.md")]
     mod choosing_filters {}
     #[doc = include_str!("../../../docs/guide/choosing-a-layout.md")]

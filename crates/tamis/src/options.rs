@@ -80,10 +80,10 @@ pub(crate) use setters;
 pub struct Options {
     /// Create the store if the folder is empty or missing. Default: true.
     pub create_if_missing: bool,
-    /// Open without writing any file: a torn log is not truncated, obsolete files stay, writes are refused. Nothing is flushed
-    /// either: the memtables take the memory of all entries of the log. Default: false.
+    /// Open as a reader, next to a process that writes or without one ([`crate::Db::open_reader`]): writes are refused, and no file of the store is
+    /// changed. Nothing is flushed either: the memtables take the memory of all entries of the log. Default: false.
     pub read_only: bool,
-    /// Lock the folder, so that no second process or handle opens the store: exclusive, or shared if it is opened read-only. Without
+    /// Lock the folder, so that no second process or handle writes to the store, or register a reader in it. Without
     /// the lock the program itself must make sure of that: two writers destroy the store, and a reader next to a writer gets errors and
     /// wrong answers. Only for file systems that cannot lock folders ([`Error::LockUnsupported`]), as some network file systems.
     /// Default: true.
@@ -111,6 +111,8 @@ pub struct Options {
     /// The size of the write-ahead log at which the memtables that need its oldest segment are flushed. An open that replays more
     /// flushes all memtables. Unit: bytes, at least 1 MiB. Default: 1 GiB.
     pub log_bytes_max: u64,
+    /// How much of the log stays for the change feed ([`crate::Db::changes`]) when memtables no longer need it. Default: nothing.
+    pub keep_changes: KeepChanges,
     /// A scan that passes this many deleted keys in a row notes their range in memory, so that later scans jump over it until something
     /// is put into it; 0: never. Queues depend on it.
     pub(crate) deleted_range_keys: u32,
@@ -136,6 +138,7 @@ setters!(Options {
     table_access: Access,
     workers: usize,
     log_bytes_max: u64,
+    keep_changes: KeepChanges,
     /// For tests and experiments: no program needs another value.
     deleted_range_keys: u32,
     sample_queries: bool,
@@ -152,6 +155,44 @@ impl Options {
     }
 }
 
+/// How much of the log stays for the change feed when memtables no longer need it: a segment is deleted as soon as one of the two bounds is exceeded.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::{KeepChanges, Options};
+///
+/// let options = Options::default().keep_changes(KeepChanges::bytes(1 << 30).time(Duration::from_secs(86_400)));
+/// assert_eq!(options.keep_changes.bytes, 1 << 30);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeepChanges {
+    /// Bytes of these segments.
+    pub bytes: u64,
+    /// The age of their last records; of those from before the last open it is unknown, and counts from 1970 of the store's clock.
+    pub time: Duration,
+}
+
+impl Default for KeepChanges {
+    fn default() -> Self {
+        Self { bytes: 0, time: Duration::MAX }
+    }
+}
+
+impl KeepChanges {
+    /// At most so many bytes, of any age.
+    #[must_use]
+    pub const fn bytes(bytes: u64) -> Self {
+        Self { bytes, time: Duration::MAX }
+    }
+
+    /// And none older than this.
+    #[must_use]
+    pub const fn time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -163,6 +204,7 @@ impl Default for Options {
             table_access: Access::Mapped,
             workers: 2,
             log_bytes_max: 1 << 30,
+            keep_changes: KeepChanges::default(),
             deleted_range_keys: 64,
             sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),

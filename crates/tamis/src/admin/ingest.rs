@@ -32,7 +32,8 @@ use std::{
 use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
-    admin::link::{Placed, copy, folder_of, link_only_name_or_copy},
+    admin::link::{Placed, copy, folder_of, link_only_name_or_copy, link_or_copy},
+    changes::event::{IngestedTable, LoggedEvent},
     compaction::{background_jobs::BackgroundJobs, repartition::FlushPause, scheduler::Scheduler},
     error::{Error, Result},
     file_name::FileName,
@@ -350,7 +351,9 @@ impl Ingester {
         }
         edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
         self.store.installer.install(edit)?;
-        state.last_sequence = sequence;
+        let events: Vec<LoggedEvent> = ready.iter().map(|request| self.event_of(request)).collect();
+        self.store.log.log_events(state, &events);
+        debug_assert_eq!(state.last_sequence, sequence, "each request has one number");
         if !sim_fault!("ingest-below-recorded-ranges") {
             ready.iter().for_each(|request| request.keyspace.empty_ranges.clear());
         }
@@ -359,6 +362,26 @@ impl Ingester {
         // A pick before the entries were visible took them for entries that a reader needs.
         ready.iter().for_each(|request| request.keyspace.mark(Changed::Version));
         Ok(())
+    }
+
+    /// The event of a request. Its tables get a second name if the change feed may need them longer than the store.
+    fn event_of(&self, request: &Request) -> LoggedEvent {
+        let folder = &self.store.context.folder;
+        let name_of = |number: u64| {
+            let copy = self.store.versions.new_file_number();
+            let names = (FileName::Table(number).path(folder), FileName::Ingested(copy).path(folder));
+            // Without the name the feed can't read the table once a compaction has replaced it, and says so.
+            link_or_copy(&**folder, &names.0, &names.1).map_or(0, |_| copy)
+        };
+        let keeps = self.store.context.options.keep_changes.bytes > 0;
+        let of_table = |summary: &TableSummary| IngestedTable {
+            table: summary.number,
+            copy: if keeps { name_of(summary.number) } else { 0 },
+        };
+        LoggedEvent::Ingested {
+            keyspace: request.keyspace.id,
+            tables: request.summaries.iter().map(of_table).collect(),
+        }
     }
 
     /// Step 4. The entries are visible: a file that can't be removed is no error, but is reported.

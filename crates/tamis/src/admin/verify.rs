@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, Folder, Vfs};
+use tamis_vfs::{Access, Folder, LockMode, Vfs};
 
 use crate::{
     cache::table::TableCache,
@@ -31,7 +31,7 @@ use crate::{
         open_report::WalTruncation,
         orphans::{self, LogSpan},
         parts::StoreParts,
-        recover::{inspect_folder, open_folder},
+        recover::{inspect_folder, lock, open_folder},
     },
     table::{
         lazy_reader::NamedTable as _,
@@ -312,8 +312,9 @@ impl StoreParts {
 
 /// See [`crate::Db::verify_folder_with`].
 pub(crate) fn verify_folder(vfs: &dyn Vfs, path: &Path, progress: &mut Progress<'_>) -> Result<VerifyReport> {
-    let options = Options::default().create_if_missing(false).read_only(true);
-    let (folder, _lock) = &open_folder(vfs, path, &options)?;
+    let options = Options::default().create_if_missing(false).read_only(true).lock(false);
+    let (folder, _) = &open_folder(vfs, path, &options)?;
+    let _lock = lock(folder, LockMode::Shared)?;
     if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(folder, &options) {
         return Err(error);
     }

@@ -192,12 +192,7 @@ impl BackgroundJobs {
             if self.run_one() {
                 continue;
             }
-            let timeout = self.idle_time();
-            let mut wait_lock = scheduler.wait_lock.lock();
-            let is_changed = scheduler.generation.load(Ordering::SeqCst) != generation;
-            if !is_changed && !scheduler.is_stopping.load(Ordering::SeqCst) {
-                self.store.context.runtime.clock.wait(&scheduler.work, &mut wait_lock, timeout);
-            }
+            scheduler.wait_for_work(&*self.store.context.runtime.clock, generation, self.idle_time());
         }
     }
 
@@ -352,10 +347,11 @@ impl BackgroundJobs {
         }
     }
 
-    /// Deletes files that no version needs. Those that can't be deleted now are tried again later.
+    /// Deletes files that no version needs. Those that can't be deleted now, or that readers of other processes need, are tried again later.
     pub(crate) fn delete_obsolete_files(&self) {
         let result = self.store.versions.delete_obsolete_files();
-        let again_at = result.is_err().then(|| self.store.context.runtime.clock.now() + RETRY);
+        let is_left = result.is_err() || self.store.versions.keeps_files_for_readers();
+        let again_at = is_left.then(|| self.store.context.runtime.clock.now() + RETRY);
         if let Err(error) = result {
             if self.store.versions.background_error().is_some() {
                 self.store.context.set_background_error(&error);

@@ -126,7 +126,7 @@ pub(crate) struct Scheduler {
     /// The times of earlier jobs, which price later ones.
     pub(crate) job_times: JobTimes,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
-    pub(super) generation: AtomicU64,
+    pub(crate) generation: AtomicU64,
     /// Without workers: `generation` when no job was due, or `u64::MAX`, and the time in nanoseconds at which one may be due although
     /// nothing changed.
     idle: [AtomicU64; 2],
@@ -209,6 +209,15 @@ impl Scheduler {
         let _wait_lock = self.wait_lock.lock();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.work.notify_all();
+    }
+
+    /// Waits until there may be work after this generation, or the store is closed, for at most `timeout`.
+    pub(crate) fn wait_for_work(&self, clock: &dyn Clock, generation: u64, timeout: Duration) {
+        let mut wait_lock = self.wait_lock.lock();
+        let is_changed = self.generation.load(Ordering::SeqCst) != generation;
+        if !is_changed && !self.is_stopping.load(Ordering::SeqCst) {
+            clock.wait(&self.work, &mut wait_lock, timeout);
+        }
     }
 
     /// Wakes workers and waiting writers: a job has ended.

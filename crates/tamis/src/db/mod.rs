@@ -9,7 +9,7 @@ use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use tamis_filter::auto::Prices;
@@ -24,6 +24,7 @@ use crate::{
         verify::{self, VerifyReport},
     },
     batch::WriteBatch,
+    changes::{Changes, Position},
     compaction::{job_context::filter_prices, manual::CompactProgress, range_deletes},
     cursor::bounded::range_bounds,
     error::{Error, Result},
@@ -107,6 +108,98 @@ impl Db {
     /// As [`Db::open`]; [`Error::InvalidArgument`] names an option outside its bounds.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         Self::open_on(Arc::new(OsVfs), path, options, Runtime::system())
+    }
+
+    /// Opens a store that another process may have open, to read it: any number of readers, next to a writer or without one. They read what the store
+    /// had when they opened it, and what was written since after [`Db::refresh`] or by [`Db::refresh_every`]. The same as [`Db::open_with`] and
+    /// [`Options::read_only`].
+    ///
+    /// A reader registers in the subfolder `readers`: the writer keeps the files of its version until the reader moves on or its process ends
+    /// ([`Statistics::readers`]). It changes no other file.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let writer = tamis::Db::open(folder.path())?;
+    /// writer.put("apple", "red")?;
+    /// // Usually in another process.
+    /// let reader = tamis::Db::open_reader(folder.path())?;
+    /// assert_eq!(reader.get("apple")?.as_deref(), Some(b"red".as_slice()));
+    /// writer.put("apple", "green")?;
+    /// reader.refresh()?;
+    /// assert_eq!(reader.get("apple")?.as_deref(), Some(b"green".as_slice()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: as [`Db::open`]; the memtables take the memory of all entries of the log.
+    ///
+    /// # Errors
+    /// As [`Db::open`], but for [`Error::Locked`]; [`Error::ReaderRefused`] if a process has the store open and this one may not create files in
+    /// `readers`. Without a writer it may lack this permission, as on a read-only medium: no writer can open the store then.
+    pub fn open_reader(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::default().read_only(true))
+    }
+
+    /// Whether the store was opened read-only ([`Db::open_reader`]).
+    pub fn is_reader(&self) -> bool {
+        self.engine.store.context.options.read_only
+    }
+
+    /// Lets this reader see all that was written to the store before the call, but for writes that the writer's process has deferred
+    /// ([`Durability::Deferred`]). Existing scans and snapshots do not change. In the process that writes it does nothing: it sees each write at once.
+    ///
+    /// Cost: in proportion to what is new; after a flush of the writer, to the log that is left.
+    ///
+    /// # Errors
+    /// Those of the files of the store, after which the reader is as before; [`Error::Closed`].
+    pub fn refresh(&self) -> Result<()> {
+        self.engine.store.context.check_open()?;
+        self.engine.follower.as_ref().map_or(Ok(()), |follower| follower.refresh())
+    }
+
+    /// Refreshes this reader in a thread, now and whenever `interval` has passed, until it is closed. Errors are events ([`crate::Event::JobFailed`]).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an interval below a millisecond; [`Error::Closed`]; [`Error::Io`] if the operating system refuses a thread.
+    pub fn refresh_every(&self, interval: Duration) -> Result<()> {
+        if interval < Duration::from_millis(1) {
+            return Err(Error::InvalidArgument {
+                what: "interval",
+                got: format!("{interval:?}"),
+                expected: "use at least a millisecond".to_owned(),
+            });
+        }
+        self.engine.refresh_every(interval)
+    }
+
+    /// The changes behind a position, each once, in the order of the commits: across restarts, and in a reader ([`Db::open_reader`]), too. They are read from the
+    /// log, so that the feed costs writers nothing. [`Options::keep_changes`] keeps the log for it.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// use tamis::{BatchWrite, Change, Position};
+    ///
+    /// let db = tamis::Db::open(folder.path())?;
+    /// let mut changes = db.changes(Position::after(db.snapshot().sequence()))?;
+    /// db.put("apple", "red")?;
+    /// let change = changes.next()?;
+    /// let Change::Batch(batch) = &change else { panic!("{change:?}") };
+    /// let writes: Vec<_> = batch.writes().collect();
+    /// assert_eq!(writes, [("default", BatchWrite::Put { key: b"apple", value: b"red" })]);
+    /// assert!(changes.try_next()?.is_none());
+    /// // A consumer stores this position with what it has done.
+    /// assert_eq!(changes.position(), change.position());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ChangesLost`] if the log no longer has the next change: read a [`Snapshot`], and begin a feed behind its sequence number.
+    /// [`Error::InvalidArgument`] for a position that no commit has reached.
+    pub fn changes(&self, from: Position) -> Result<Changes> {
+        Changes::new(self.engine.clone(), from)
     }
 
     /// Opens a store with another file system, clock, thread spawner or seed.
@@ -617,7 +710,7 @@ impl Db {
         &self,
         mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
-        self.engine.store.verify(&mut progress)
+        self.engine.with_all_files(|| self.engine.store.verify(&mut progress))
     }
 
     /// Creates a consistent copy of the store in a folder that is new or empty, while writes continue. Tables are hard links if the
@@ -645,7 +738,7 @@ impl Db {
     /// [`Error::DiskFull`]; [`Error::Corruption`] if a table was cut short or is longer than it should be. After an error the
     /// folder is empty.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.engine.store.checkpoint(path.as_ref(), Verify::Lengths)
+        self.engine.with_all_files(|| self.engine.store.checkpoint(path.as_ref(), Verify::Lengths))
     }
 
     /// As [`Db::checkpoint`], and verifies every byte of the copied tables. Cost: reads all tables once.
@@ -653,7 +746,7 @@ impl Db {
     /// # Errors
     /// As [`Db::checkpoint`]; [`Error::Corruption`] also for tables with damaged bytes.
     pub fn checkpoint_verified(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.engine.store.checkpoint(path.as_ref(), Verify::Checksums)
+        self.engine.with_all_files(|| self.engine.store.checkpoint(path.as_ref(), Verify::Checksums))
     }
 
     /// Adds tables that [`TableWriter`](crate::TableWriter) built to a keyspace: atomically, as one write that is newer than all
@@ -708,8 +801,8 @@ impl Db {
         self.engine.ingester.ingest(&keyspace.state, &paths, options)
     }
 
-    /// As [`Db::verify`], for a store that is not open and may be too damaged to open: checks the files that the readable part of
-    /// its manifest names. Nothing is changed.
+    /// As [`Db::verify`], for a store that may be too damaged to open: checks the files that the readable part of
+    /// its manifest names. Nothing is changed. One that a process has open is verified by a reader ([`Db::open_reader`]).
     ///
     /// # Errors
     /// [`Error::NotADatabase`], [`Error::Locked`], and errors that end the call; damage is in the report.
@@ -722,7 +815,7 @@ impl Db {
     /// # Errors
     /// As [`Db::verify_folder`].
     pub fn verify_folder_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
-        verify::verify_folder(&*vfs, &absolute(path.as_ref())?, &mut |_| ControlFlow::Continue(()))
+        Self::verify_path(vfs, path.as_ref(), &mut |_| ControlFlow::Continue(()))
     }
 
     /// As [`Db::verify_folder`]. `progress` is called with the findings so far before each table; a break ends the call, which returns
@@ -734,7 +827,22 @@ impl Db {
         path: impl AsRef<Path>,
         mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
-        verify::verify_folder(&OsVfs, &absolute(path.as_ref())?, &mut progress)
+        Self::verify_path(Arc::new(OsVfs), path.as_ref(), &mut progress)
+    }
+
+    fn verify_path(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        progress: &mut impl FnMut(&VerifyReport) -> ControlFlow<()>,
+    ) -> Result<VerifyReport> {
+        match verify::verify_folder(&*vfs, &absolute(path)?, progress) {
+            // A process has it open, so that a reader can open it.
+            Err(Error::Locked { .. }) => {
+                let reader = Self::open_on(vfs, path, Options::default().read_only(true), Runtime::system())?;
+                reader.verify_with(progress)
+            }
+            verified => verified,
+        }
     }
 
     /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are

@@ -11,7 +11,11 @@ use crate::{
     key_range_bounds::KeyRangeBounds,
     read::{scan::Scan, snapshot::SnapshotPoint},
     slice::Slice,
-    store::engine::Engine,
+    store::{
+        engine::Engine,
+        keyspace_state::{KeyspaceState, Keyspaces},
+        parts::StoreParts,
+    },
 };
 
 /// All keyspaces at one point in time. While it exists, flushes and compactions keep the versions that it sees. Cheap to clone,
@@ -37,6 +41,8 @@ pub struct Snapshot {
 struct Registered {
     engine: OwnedByProcess<Arc<Engine>>,
     point: SnapshotPoint,
+    /// The states of all keyspaces of a reader, by id: its writer does not keep what the snapshot sees.
+    frozen: Option<Keyspaces>,
 }
 
 impl Drop for Registered {
@@ -55,15 +61,24 @@ impl fmt::Debug for Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
-        // A forked child can't read from a snapshot.
-        let is_usable = engine.store.context.check_process().is_ok();
-        let point = if is_usable {
-            let context = &engine.store.context;
-            engine.store.snapshots.register(context.runtime.clock.now(), &context.expiry)
-        } else {
-            SnapshotPoint::now(0)
+        let StoreParts { context, snapshots, .. } = &*engine.store;
+        let register = || snapshots.register(context.runtime.clock.now(), &context.expiry);
+        let (point, frozen) = match &engine.follower {
+            // A forked child can't read from a snapshot.
+            _ if context.check_process().is_err() => (SnapshotPoint::now(0), None),
+            Some(follower) => {
+                let (point, frozen) = follower.freeze(register);
+                (point, Some(frozen))
+            }
+            None => (register(), None),
         };
-        Self { registered: Arc::new(Registered { engine, point }) }
+        Self { registered: Arc::new(Registered { engine, point, frozen }) }
+    }
+
+    /// The state of a keyspace in which the snapshot is read.
+    pub(crate) fn state_of<'a>(&'a self, keyspace: &'a Keyspace) -> &'a Arc<KeyspaceState> {
+        let frozen = self.registered.frozen.as_ref().and_then(|frozen| frozen.get(&keyspace.state.id));
+        frozen.unwrap_or(&keyspace.state)
     }
 
     pub(crate) fn engine(&self) -> &OwnedByProcess<Arc<Engine>> {
@@ -85,7 +100,11 @@ impl Snapshot {
     /// As [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         keyspace.check_of(&self.registered.engine)?;
-        self.registered.engine.read_path.get(&keyspace.state, key.as_ref(), Some(self.registered.point))
+        self.registered.engine.read_path.get(
+            self.state_of(keyspace),
+            key.as_ref(),
+            Some(self.registered.point),
+        )
     }
 
     /// The values of several keys at the time of the snapshot.
@@ -98,7 +117,7 @@ impl Snapshot {
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
         keyspace.check_of(&self.registered.engine)?;
-        self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.point))
+        self.registered.engine.read_path.multi_get(self.state_of(keyspace), keys, Some(self.registered.point))
     }
 
     /// All entries of a keyspace at the time of the snapshot.
@@ -117,10 +136,10 @@ impl Snapshot {
         keyspace: &Keyspace,
         ranges: impl IntoIterator<Item = impl KeyRangeBounds>,
     ) -> Vec<Scan> {
-        let Registered { engine, point } = &*self.registered;
+        let Registered { engine, point, .. } = &*self.registered;
         let ranges: Vec<Bounds> = ranges.into_iter().map(|range| range_bounds(&range)).collect();
         match keyspace.check_of(engine) {
-            Ok(()) => engine.read_path.multi_scan(&keyspace.state, ranges, Some(*point)),
+            Ok(()) => engine.read_path.multi_scan(self.state_of(keyspace), ranges, Some(*point)),
             Err(error) => ranges.iter().map(|_| Scan::new(Err(error.clone()))).collect(),
         }
     }
@@ -131,9 +150,9 @@ impl Snapshot {
     }
 
     fn scan(&self, keyspace: &Keyspace, keys: ScanRange) -> Scan {
-        let Registered { engine, point } = &*self.registered;
+        let Registered { engine, point, .. } = &*self.registered;
         match keyspace.check_of(engine) {
-            Ok(()) => engine.read_path.scan(&keyspace.state, keys, Some(*point)),
+            Ok(()) => engine.read_path.scan(self.state_of(keyspace), keys, Some(*point)),
             Err(error) => Scan::new(Err(error)),
         }
     }

@@ -13,7 +13,11 @@ use std::{
     time::Duration,
 };
 
-use crate::{observe::read_times::ReadTimes, options::Layout, store::runtime::Clock};
+use crate::{
+    observe::read_times::ReadTimes,
+    options::Layout,
+    store::{readers::ReaderStatistics, runtime::Clock},
+};
 
 mod prometheus;
 
@@ -747,6 +751,8 @@ pub struct Statistics {
     pub held_bytes: u64,
     /// Dropped keyspaces whose files stay on disk, because a handle has them.
     pub dropped_keyspaces: Vec<DroppedKeyspace>,
+    /// The readers that have the store open ([`crate::Db::open_reader`]), with what they keep from being deleted.
+    pub readers: Vec<ReaderStatistics>,
     /// Table and filter files with a descriptor. Mapped files have none.
     pub open_files: usize,
     /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.

@@ -6,6 +6,9 @@ use tamis_filter::auto::QueryKind;
 
 use crate::{
     compaction::{law::JobTimes, plan::InProgress, strategy::pending_bytes, view_plan::plan_of},
+    error::Result,
+    expiry::milliseconds,
+    file_name::FileName,
     observe::{
         metrics::{
             Counter, DroppedKeyspace, KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics,
@@ -14,9 +17,15 @@ use crate::{
         },
         query_sample::{QuerySample, interval_at, position_of},
     },
-    store::{context::StoreContext, keyspace_state::KeyspaceState, parts::StoreParts},
+    store::{
+        context::StoreContext,
+        keyspace_state::KeyspaceState,
+        parts::StoreParts,
+        readers::{ReaderStatistics, RegisteredReaders},
+    },
     table::lazy_reader::NamedTable as _,
     version::{
+        folder,
         handle::Table,
         level::Level,
         losses::{Loss, Losses},
@@ -43,10 +52,31 @@ pub(crate) fn collect(store: &StoreParts, replayed_log_bytes: u64) -> Statistics
     statistics.cache_bytes = tables.block_bytes();
     statistics.cache_pinned_bytes = tables.pinned_bytes();
     statistics.cache_sample_bytes = tables.budget().sample_bytes();
+    statistics.readers = readers(store).unwrap_or_else(|error| {
+        context.report_failed_job("look for readers", &error);
+        Vec::new()
+    });
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, context)).collect();
     statistics
+}
+
+/// The readers that have the store open. Cost: a system call if there are none.
+fn readers(store: &StoreParts) -> Result<Vec<ReaderStatistics>> {
+    let StoreParts { context, versions, .. } = store;
+    let registered = RegisteredReaders::find(&context.folder)?;
+    if registered.is_empty() {
+        return Ok(Vec::new());
+    }
+    let listed = folder::list(&context.folder)?;
+    let mut obsolete: BTreeMap<FileName, u64> =
+        listed.iter().filter_map(|entry| Some((FileName::parse(&entry.name)?, entry.length))).collect();
+    for file in versions.catalog().keyspaces.values().flat_map(|version| version.files()) {
+        obsolete.remove(&file.name());
+    }
+    let now = milliseconds(context.runtime.clock.since_epoch());
+    Ok(registered.statistics(|name| obsolete.get(&name).copied().unwrap_or_default(), now))
 }
 
 fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {

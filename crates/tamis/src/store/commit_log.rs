@@ -7,11 +7,12 @@ use std::{collections::BTreeMap, io::ErrorKind, sync::Arc, time::Duration};
 use tamis_vfs::Access;
 
 use crate::{
+    changes::event::LoggedEvent,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     options::Durability,
-    store::context::StoreContext,
+    store::{context::StoreContext, readers::RegisteredReaders},
     sync::{Mutex, MutexGuard},
     version::{catalog::Catalog, set::VersionSet},
     wal::{
@@ -24,6 +25,20 @@ use crate::{
 pub(crate) struct LogState {
     pub(crate) log: Log,
     pub(crate) last_sequence: Sequence,
+}
+
+impl LogState {
+    /// Appends events for the change feed, each of which takes the next sequence number. The store is complete without: a feed finds numbers that
+    /// are missing.
+    ///
+    /// # Errors
+    /// Those of the log. The numbers are taken nevertheless.
+    fn append_events(&mut self, events: &[LoggedEvent], now: Duration) -> Result<()> {
+        let mut batch = LoggedEvent::batch(events)?;
+        let first = self.last_sequence + 1;
+        self.last_sequence += batch.sequence_count();
+        self.log.append(&[batch.assign_sequences(first)], Durability::Buffered, now).map(drop)
+    }
 }
 
 /// The segments of a log at one moment. They stay until it is dropped.
@@ -56,8 +71,8 @@ pub(crate) struct CommitLog {
     context: Arc<StoreContext>,
     /// `None` if the store was opened read-only.
     state: Mutex<Option<LogState>>,
-    /// The segments that the open has replayed. Of a read-only store they are the whole log: nothing removes the torn end after them.
-    replayed: Vec<SegmentEnd>,
+    /// The segments that the open has replayed. Of a read-only store they are the whole log, as far as it was read.
+    replayed: Mutex<Vec<SegmentEnd>>,
 }
 
 impl CommitLog {
@@ -66,7 +81,18 @@ impl CommitLog {
         state: Option<LogState>,
         replayed: Vec<SegmentEnd>,
     ) -> Arc<Self> {
+        let replayed = Mutex::new(replayed);
         Arc::new(Self { context: Arc::clone(context), state: Mutex::new(state), replayed })
+    }
+
+    /// How far the log was read.
+    pub(crate) fn replayed(&self) -> Vec<SegmentEnd> {
+        self.replayed.lock().clone()
+    }
+
+    /// Of a read-only store: more of the log was read.
+    pub(crate) fn set_replayed(&self, segments: Vec<SegmentEnd>) {
+        *self.replayed.lock() = segments;
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<LogState>> {
@@ -88,25 +114,54 @@ impl CommitLog {
             log: Arc::clone(self),
             versions: Arc::clone(versions),
             known: catalog.known_log(),
-            segments: state.map_or_else(|| self.replayed.clone(), |state| state.log.ends().collect()),
+            segments: state.map_or_else(|| self.replayed(), |state| state.log.ends().collect()),
             pin: state.map(|state| state.log.pin_segments()),
         }
     }
 
     /// Removes the segments below `number`, which the manifest durably does not need, unless segments are pinned: then they are removed
-    /// when the last pin is dropped.
+    /// when the last pin is dropped. If a reader in another process may read the log now, they are removed by a later call.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn remove_obsolete(&self, number: u64) -> Result<()> {
+        let has_obsolete = self.lock().as_ref().is_some_and(|state| state.log.oldest() < number);
+        if !has_obsolete || RegisteredReaders::find(&self.context.folder)?.may_need_all() {
+            return Ok(());
+        }
         let obsolete = self.lock().as_mut().map(|state| state.log.take_obsolete(number));
         let Some(mut obsolete) = obsolete else { return Ok(()) };
         // Writers continue while the files are removed.
         let result = obsolete.remove(&self.context.folder);
-        if let Some(state) = self.lock().as_mut() {
+        let oldest = self.lock().as_mut().map(|state| {
             state.log.put_back(obsolete);
+            state.log.oldest()
+        });
+        if self.context.options.keep_changes.bytes > 0 {
+            self.remove_ingested(oldest.unwrap_or_default())?;
         }
         result
+    }
+
+    /// Removes the second names of ingested tables whose events were in segments before `oldest`.
+    fn remove_ingested(&self, oldest: u64) -> Result<()> {
+        let folder = &self.context.folder;
+        let listed = folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))?;
+        for entry in listed {
+            if matches!(FileName::parse(&entry.name), Some(FileName::Ingested(copy)) if copy < oldest) {
+                let path = folder.path().join(&entry.name);
+                folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs events, which the manifest has already, under the log's lock. A failure is reported only.
+    pub(crate) fn log_events(&self, state: &mut LogState, events: &[LoggedEvent]) {
+        if let Err(error) = state.append_events(events, self.context.runtime.clock.now()) {
+            self.propagate_background_error(state, &error);
+            self.context.report_failed_job("log an event", &error);
+        }
     }
 
     /// The number of the segment that is being written; `None` if the store was opened read-only.

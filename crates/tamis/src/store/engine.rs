@@ -19,16 +19,17 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tamis_filter::Digester;
-use tamis_vfs::{Lock, Vfs};
+use tamis_vfs::Vfs;
 
 use crate::{
     admin::ingest::{Ingester, Requests},
     cache::table::TableCache,
     compaction::{background_jobs::BackgroundJobs, law::JobTimes, scheduler::Scheduler},
-    error::Result,
+    error::{Error, Result},
     key::Sequence,
     observe::{metrics::Statistics, sample_file::SampleFile, statistics},
     options::Options,
@@ -36,11 +37,12 @@ use crate::{
     store::{
         commit_log::CommitLog,
         context::StoreContext,
+        follower::{Follower, read_changing},
         guarded::{guard_clock, guard_listener, guard_vfs},
         keyspace_state::KeyspaceRegistry,
         open_report::OpenReport,
         parts::StoreParts,
-        recover::{Recovered, open_folder, recover, refuse_unwritable},
+        recover::{Claim, Recovered, open_folder, recover, refuse_unwritable},
         runtime::{JoinHandle, Runtime},
         version_installer::VersionInstaller,
     },
@@ -66,8 +68,10 @@ pub(crate) struct Engine {
     pub(crate) filter_seed: u64,
     /// The workers; dropping a handle waits for its thread.
     threads: Mutex<Vec<Box<dyn JoinHandle>>>,
-    /// The lock of the folder; close releases it.
-    lock: Mutex<Option<Box<dyn Lock>>>,
+    /// Of a store that is opened read-only and whose files another process may change.
+    pub(crate) follower: Option<Arc<Follower>>,
+    /// Close ends it.
+    claim: Mutex<Claim>,
 }
 
 impl Engine {
@@ -82,18 +86,22 @@ impl Engine {
         let vfs = guard_vfs(vfs, &background_error);
         let options = guard_listener(options, &background_error);
         let runtime = guard_clock(runtime, &background_error);
-        let (folder, lock) = open_folder(&*vfs, path, &options)?;
+        let (folder, claim) = open_folder(&*vfs, path, &options)?;
         let context = StoreContext::new(folder, options, runtime, background_error);
         let StoreContext { folder, options, runtime, metrics, .. } = &*context;
         let tables = TableCache::new(folder, options, metrics);
-        let mut recovered = recover(folder, options, runtime, tables.budget())
-            .map_err(|error| refuse_unwritable(error, folder))?;
+        let read = || recover(folder, options, runtime, tables.budget());
+        let recovered = if matches!(claim, Claim::Reader(_)) { read_changing(read) } else { read() };
+        let mut recovered = recovered.map_err(|error| refuse_unwritable(error, folder))?;
         let unreplayed = recovered.unreplayed.take();
         context.expiry.continue_at(recovered.versions.catalog().counters.greatest_time);
-        let mut engine = Self::new(context, tables, recovered, lock);
+        let mut engine = Self::new(context, tables, recovered, claim);
         if let Some(unreplayed) = unreplayed {
             engine.report.replayed_entries +=
                 unreplayed.replay(&engine.store.keyspaces, &engine.background)?;
+        }
+        if let Some(follower) = &engine.follower {
+            follower.begin()?;
         }
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
@@ -105,12 +113,7 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    fn new(
-        context: Arc<StoreContext>,
-        tables: Arc<TableCache>,
-        recovered: Recovered,
-        lock: Option<Box<dyn Lock>>,
-    ) -> Self {
+    fn new(context: Arc<StoreContext>, tables: Arc<TableCache>, recovered: Recovered, claim: Claim) -> Self {
         let Recovered { versions, keyspaces, resources, log, segments, last_sequence, report, .. } =
             recovered;
         let (_, filter_seed) = versions.database();
@@ -129,6 +132,12 @@ impl Engine {
             keyspaces,
             snapshots,
         });
+        let (follower, claim) = match claim {
+            Claim::Reader(registration) => {
+                (Follower::new(&store, &resources, registration).map(Arc::new), Claim::Program)
+            }
+            claim => (None, claim),
+        };
         let background = BackgroundJobs::new(&store);
         let shared = || Arc::clone(&store);
         Self {
@@ -145,7 +154,8 @@ impl Engine {
             report,
             filter_seed,
             threads: Mutex::new(Vec::new()),
-            lock: Mutex::new(lock),
+            claim: Mutex::new(claim),
+            follower,
             store,
         }
     }
@@ -166,6 +176,34 @@ impl Engine {
     /// The times of earlier jobs, which price later ones.
     pub(crate) fn job_times(&self) -> &JobTimes {
         &self.store.scheduler.job_times
+    }
+
+    /// Lets a thread refresh this reader, until the store is closed. Does nothing in the process that writes.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::Io`] if the operating system refuses a thread.
+    pub(crate) fn refresh_every(&self, interval: Duration) -> Result<()> {
+        let Some(follower) = self.follower.clone() else { return Ok(()) };
+        let mut threads = self.threads.lock();
+        self.store.context.check_open()?;
+        let context = &self.store.context;
+        let spawned = context
+            .runtime
+            .spawner
+            .spawn("tamis-refresh", Box::new(move || follower.refresh_every(interval)));
+        threads.push(spawned.map_err(|error| Error::io("start a thread for", context.folder.path(), error))?);
+        Ok(())
+    }
+
+    /// Calls `read`, which reads the files of the store and not only those of its version, while none of them is deleted.
+    ///
+    /// # Errors
+    /// Those of `read`, and of a refresh of a reader.
+    pub(crate) fn with_all_files<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        match &self.follower {
+            Some(follower) => follower.with_all_files(read),
+            None => read(),
+        }
     }
 
     /// Releases a snapshot: compactions may drop the entries that only it needed.
@@ -196,7 +234,10 @@ impl Engine {
         if closed.is_ok() {
             self.record_synced_log();
         }
-        *self.lock.lock() = None;
+        if let Some(follower) = &self.follower {
+            follower.end();
+        }
+        *self.claim.lock() = Claim::Program;
         closed
     }
 

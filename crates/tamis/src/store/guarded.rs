@@ -97,6 +97,10 @@ impl Vfs for GuardedVfs {
         self.guard.open(|| self.inner.create_exclusive(path))
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        self.guard.run(|| self.inner.is_locked(path))
+    }
+
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
         let file = self.guard.run(|| self.inner.reuse_log(path))?;
         Ok(file.map(|file| self.guard.wrap(file)))

@@ -387,6 +387,23 @@ impl KeyspaceState {
         self.mark(if is_same_version { Changed::Memtables } else { Changed::Version });
     }
 
+    /// Replaces the read state of a reader: by another version, and other memtables, unless they have the new entries already. Ranges that were known to be
+    /// empty are forgotten.
+    pub(crate) fn follow(&self, version: &Arc<KeyspaceVersion>, memtable: Option<&Arc<LoggedMemtable>>) {
+        self.update_read_state(|state| {
+            let next = state.with_sources(memtable.unwrap_or(&state.memtable), Vec::new(), version);
+            ReadState { empty_ranges: Arc::default(), ..next }
+        });
+    }
+
+    /// The keyspace in its state of now, which no refresh changes.
+    pub(crate) fn frozen(&self, resources: &Arc<KeyspaceResources>) -> Arc<Self> {
+        let state = self.read_state.load_full();
+        let frozen = Self::new(Arc::clone(&state.version), resources);
+        frozen.read_state.store(state);
+        frozen
+    }
+
     /// Marks the keyspace for the scheduler's next check.
     pub(crate) fn mark(&self, changed: Changed) {
         self.resources.changed.mark(self.id, changed);

@@ -22,8 +22,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use tamis_vfs::{DirEntry, Folder, Lock, LockMode, Vfs};
 
-use self::replay::LogReplay;
-pub(crate) use self::replay::UnreplayedLog;
+pub(crate) use self::replay::{LogReplay, UnreplayedLog};
 use crate::{
     admin::quarantine,
     cache::table::TableCache,
@@ -37,6 +36,7 @@ use crate::{
         memory_budget::MemoryBudget,
         open_report::{OpenReport, WalTruncation},
         orphans::{self, LogSpan},
+        readers::{READERS, Registration},
         runtime::{Clock, Runtime},
     },
     version::{
@@ -131,15 +131,22 @@ fn report_truncations(options: &Options, report: &OpenReport) {
     }
 }
 
-/// Opens and locks the folder of a store. A missing folder is created if the options allow it.
+/// The means by which no other process takes the files of a store away.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// The program makes sure of it ([`Options::lock`]).
+    Program,
+    /// No other process has the store open; if it is open read-only, only such ones.
+    Lock(#[expect(dead_code, reason = "held until the store is closed")] Box<dyn Lock>),
+    /// The process that has the store open keeps the files of this one.
+    Reader(Registration),
+}
+
+/// Opens the folder of a store, and locks it, or registers a reader. A missing folder is created if the options allow it.
 ///
 /// # Errors
-/// [`Error::NotADatabase`], [`Error::Locked`], [`Error::LockUnsupported`], [`Error::Io`].
-pub(crate) fn open_folder(
-    vfs: &dyn Vfs,
-    path: &Path,
-    options: &Options,
-) -> Result<(Folder, Option<Box<dyn Lock>>)> {
+/// [`Error::NotADatabase`], [`Error::Locked`], [`Error::ReaderRefused`], [`Error::LockUnsupported`], [`Error::Io`].
+pub(crate) fn open_folder(vfs: &dyn Vfs, path: &Path, options: &Options) -> Result<(Folder, Claim)> {
     let may_create = options.create_if_missing && !options.read_only;
     let opened = match Folder::open(vfs, path) {
         Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
@@ -154,26 +161,55 @@ pub(crate) fn open_folder(
         ErrorKind::NotADirectory => refuse("it is a file"),
         _ => Error::io("open", path, error),
     })?;
-    if !options.lock {
-        return Ok((folder, None));
+    let claim = match options {
+        Options { lock: false, .. } => Claim::Program,
+        Options { read_only: true, .. } => claim_as_reader(&folder)?,
+        _ => Claim::Lock(lock(&folder, LockMode::Exclusive)?),
+    };
+    Ok((folder, claim))
+}
+
+/// Registers a reader. One that may not create files locks the folder instead, as does one of a folder without a store, in which nothing is created: no
+/// writer can open it then.
+fn claim_as_reader(folder: &Folder) -> Result<Claim> {
+    let current = FileName::Current.path(folder);
+    if !folder.exists(&current).map_err(|error| Error::io("look for", &current, error))? {
+        return lock(folder, LockMode::Shared).map(Claim::Lock);
     }
-    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
-    let lock = folder.lock(path, mode).map_err(|error| match error.kind() {
+    match Registration::create(folder) {
+        Ok(registration) => Ok(Claim::Reader(registration)),
+        Err(Error::Io { source, .. }) if is_refused(&source) => match lock(folder, LockMode::Shared) {
+            Err(Error::Locked { .. }) => Err(Error::ReaderRefused { path: folder.path().join(READERS) }),
+            locked => locked.map(Claim::Lock),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// Locks the folder of a store.
+///
+/// # Errors
+/// [`Error::Locked`], [`Error::LockUnsupported`], [`Error::Io`].
+pub(crate) fn lock(folder: &Folder, mode: LockMode) -> Result<Box<dyn Lock>> {
+    let path = folder.path();
+    folder.lock(path, mode).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: path.to_path_buf(), holders: error.to_string() },
         ErrorKind::Unsupported => {
             Error::LockUnsupported { path: path.to_path_buf(), source: Arc::new(error) }
         }
         _ => Error::io("lock", path, error),
-    })?;
-    Ok((folder, Some(lock)))
+    })
+}
+
+/// Whether this process may not write there.
+fn is_refused(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Names the folder as the cause if no file can be created in it.
 pub(crate) fn refuse_unwritable(error: Error, folder: &Folder) -> Error {
     match &error {
-        Error::Io { operation: "create", source, .. }
-            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
-        {
+        Error::Io { operation: "create", source, .. } if is_refused(source) => {
             Error::NotWritable { path: folder.path().to_path_buf() }
         }
         _ => error,
@@ -237,6 +273,20 @@ impl Recovery<'_> {
         Ok(())
     }
 
+    /// The segments that no memtable needs, which an earlier open has kept for the change feed.
+    fn segments_of_feed(&self) -> Vec<SegmentEnd> {
+        let first_needed = self.versions.catalog().counters.oldest_log;
+        let of_entry = |entry: &DirEntry| match FileName::parse(&entry.name) {
+            Some(FileName::Log(number)) if number < first_needed => {
+                Some(SegmentEnd { number, bytes: entry.length, synced: 0 })
+            }
+            _ => None,
+        };
+        let mut segments: Vec<SegmentEnd> = self.entries.iter().filter_map(of_entry).collect();
+        segments.sort_unstable_by_key(|end| end.number);
+        segments
+    }
+
     fn begin_log(
         &self,
         options: &Options,
@@ -249,7 +299,15 @@ impl Recovery<'_> {
         }
         self.versions.begin_writing()?;
         self.quarantine_orphans(LogSpan::of(replayed), options, report)?;
-        let leftovers = self.versions.sweep_orphans(self.entries, &report.quarantined_files)?;
+        let kept = if options.keep_changes.bytes > 0 { self.segments_of_feed() } else { Vec::new() };
+        let mut in_use = report.quarantined_files.clone();
+        in_use.extend(kept.iter().map(|end| FileName::Log(end.number).name()));
+        let oldest = kept.first().or(replayed.segments.first()).map_or(u64::MAX, |end| end.number);
+        let is_read =
+            |name: &String| matches!(FileName::parse(name), Some(FileName::Ingested(copy)) if copy > oldest);
+        let names = self.entries.iter().map(|entry| entry.name.clone());
+        in_use.extend(names.filter(is_read).filter(|_| options.keep_changes.bytes > 0));
+        let leftovers = self.versions.sweep_orphans(self.entries, &in_use)?;
         report.removed_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;
         let quarantine = quarantine::QUARANTINE.to_owned();
@@ -261,16 +319,18 @@ impl Recovery<'_> {
             folder: self.folder.clone(),
             database_id: self.versions.database().0,
             deferred_bytes_max: DEFERRED_BYTES_MAX,
+            keep_changes: options.keep_changes,
             next_number: Box::new(move || versions.new_file_number()),
             clock: Arc::clone(self.clock),
         };
-        let mut log = Log::create(setup, &replayed.segments)?;
+        let mut log = Log::create(setup, &kept, &replayed.segments)?;
         let first_needed = self.versions.catalog().counters.oldest_log;
         if replayed.obsolete.iter().any(|&number| number >= first_needed) {
             // The new segment's header says that these segments are obsolete: it must be durable before the first is removed.
             log.persist(Durability::Synced)?;
         }
-        for &number in &replayed.obsolete {
+        let is_kept = |number: u64| kept.iter().any(|end| end.number == number);
+        for &number in replayed.obsolete.iter().filter(|number| !is_kept(**number)) {
             let path = FileName::Log(number).path(self.folder);
             match self.folder.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {

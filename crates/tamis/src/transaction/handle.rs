@@ -230,7 +230,12 @@ impl Transaction {
         match own {
             Some(own) => {
                 let engine = self.snapshot.engine();
-                engine.read_path.get_with_own(&keyspace.state, &own, key, self.snapshot.point())
+                engine.read_path.get_with_own(
+                    self.snapshot.state_of(keyspace),
+                    &own,
+                    key,
+                    self.snapshot.point(),
+                )
             }
             None => self.snapshot.get(keyspace, key),
         }
@@ -341,7 +346,8 @@ impl Transaction {
             return TransactionScan::new(&unrecorded, 0, Scan::new(Err(error)), bounds);
         }
         let point = ScanPoint { snapshot: self.snapshot.point(), own: self.own(keyspace) };
-        let scan = self.snapshot.engine().read_path.scan_at(&keyspace.state, keys, |_| point);
+        let scan =
+            self.snapshot.engine().read_path.scan_at(self.snapshot.state_of(keyspace), keys, |_| point);
         TransactionScan::new(&self.reads, keyspace.id(), scan, bounds)
     }
 

@@ -14,6 +14,7 @@ use super::catalog::Catalog;
 use crate::{
     error::{Error, Result},
     file_name::FileName,
+    store::readers::READERS,
 };
 
 /// The kind of a folder.
@@ -40,6 +41,7 @@ pub(crate) fn inspect(entries: &[DirEntry], folder: &Path) -> Result<FolderKind>
             // Derived data without its database.
             Some(FileName::Samples) => {}
             Some(_) => has_data = true,
+            None if is_readers(entry) => {}
             None => foreign = foreign.or(Some(&entry.name)),
         }
     }
@@ -53,6 +55,11 @@ pub(crate) fn inspect(entries: &[DirEntry], folder: &Path) -> Result<FolderKind>
         }
         (false, None) => Ok(FolderKind::Vacant),
     }
+}
+
+/// Whether it is the folder in which readers register.
+fn is_readers(entry: &DirEntry) -> bool {
+    entry.is_dir && entry.name == READERS
 }
 
 /// The entries of the folder.
@@ -121,6 +128,7 @@ pub(crate) fn leftovers(entries: &[DirEntry], catalog: &Catalog, manifest: u64) 
     let mut found = Leftovers::default();
     for entry in entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
+            None if is_readers(entry) => {}
             None => found.foreign.push(entry.name.clone()),
             Some(FileName::Current | FileName::Samples) => {}
             Some(FileName::Obsolete(_)) => found.obsolete.push(entry.name.clone()),

@@ -20,7 +20,7 @@ use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
     file_name::FileName,
-    frame::{FrameReader, TornTail, put_frame},
+    frame::{Frame, FrameReader, TornTail, file_bytes::FileBytes, put_frame},
     sync::sim_fault,
 };
 
@@ -170,6 +170,13 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
     }
 }
 
+/// Up to where a manifest was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ManifestPosition {
+    pub(crate) manifest: u64,
+    pub(crate) offset: u64,
+}
+
 /// The edits of the current manifest with their offsets.
 #[derive(Debug)]
 pub(crate) struct ManifestContents {
@@ -181,6 +188,14 @@ pub(crate) struct ManifestContents {
     pub(crate) torn: Option<TornTail>,
 }
 
+impl ManifestContents {
+    /// The end of the last edit of a manifest that was read completely.
+    pub(super) fn position(&self, current: Current) -> ManifestPosition {
+        let torn = self.torn.map_or(0, |torn| torn.bytes);
+        ManifestPosition { manifest: current.manifest, offset: self.bytes - torn }
+    }
+}
+
 /// Reads the whole manifest that `current` names.
 ///
 /// # Errors
@@ -190,6 +205,29 @@ pub(crate) fn read(folder: &Folder, current: Current) -> Result<ManifestContents
         (contents, None) => Ok(contents),
         (_, Some(fault)) => Err(fault),
     }
+}
+
+/// The edits that follow a position of the manifest, and the position after them. Ends at the first bytes that are no complete edit: the writer
+/// may be appending it.
+///
+/// # Errors
+/// Those of [`read`].
+pub(super) fn read_from(
+    folder: &Folder,
+    from: ManifestPosition,
+) -> Result<(Vec<VersionEdit>, ManifestPosition)> {
+    let path = FileName::Manifest(from.manifest).path(folder);
+    let source = FileBytes::open(folder, &path)?;
+    let mut edits = Vec::new();
+    let mut reader = FrameReader::new(&path, source, from.offset);
+    while let Frame::Record(record) = reader.next_frame()? {
+        let edit =
+            VersionEdit::decode(reader.payload(record)?).map_err(|bad| bad.at(&path, record.offset))?;
+        if !edit.is_empty() {
+            edits.push(edit);
+        }
+    }
+    Ok((edits, ManifestPosition { offset: reader.offset(), ..from }))
 }
 
 /// Reads the manifest that `current` names up to its first fault, which is returned too.

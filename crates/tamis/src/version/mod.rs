@@ -13,6 +13,7 @@ pub(crate) mod edit;
 mod failure;
 pub(crate) mod filter_tally;
 pub(crate) mod folder;
+pub(crate) mod follow;
 pub(crate) mod handle;
 mod hotness_transfer;
 pub(crate) mod invariants;

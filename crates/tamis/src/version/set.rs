@@ -8,7 +8,8 @@
 //!    must not be removed. They may be given to the queue of obsolete files, from which nothing is deleted in this state.
 //! 3. File numbers and ids are allocated here and never reused. Each edit records how far they were allocated.
 //! 4. A file is deleted in three steps: an edit that does not name it is synced; its last reader drops it (`handle.rs`); it
-//!    is renamed to `.obsolete`, the folder is synced, and it is removed.
+//!    is renamed to `.obsolete`, the folder is synced, and it is removed. Files that readers of other processes need stay
+//!    (`store/readers.rs`), and are tried again.
 //!
 //! Cost of an edit: one append and one sync; a copy of the runs, levels and partitions that it changes; a check of the invariants
 //! that it can break (`invariants.rs`). Also a copy of the list of keyspaces, and of the list of partitions of each changed one: one
@@ -37,8 +38,8 @@ use super::{
     edit::{Change, VersionEdit},
     failure::Failure,
     folder::{self, Leftovers},
-    handle::ObsoleteFiles,
-    manifest::{self, ManifestWriter},
+    handle::{FileHandle, ObsoleteFiles},
+    manifest::{self, ManifestPosition, ManifestWriter},
     version::KeyspaceVersion,
 };
 use crate::{
@@ -48,7 +49,7 @@ use crate::{
     key::SEQUENCE_MAX,
     merge_operator::MergeOperator,
     options::KeyspaceOptions,
-    store::store_folder,
+    store::{readers::RegisteredReaders, store_folder},
     sync::{Mutex, sim_fault},
 };
 
@@ -67,6 +68,8 @@ pub(crate) struct VersionSet {
     obsolete_files: Arc<ObsoleteFiles>,
     /// Files to be deleted that could not be removed yet.
     pending_unlinks: Mutex<Vec<PathBuf>>,
+    /// Obsolete files that readers of other processes need.
+    kept_for_readers: Mutex<Vec<FileName>>,
     next_file_number: AtomicU64,
     next_keyspace_id: AtomicU64,
     next_partition_id: AtomicU64,
@@ -80,7 +83,8 @@ enum Log {
     Writable(ManifestWriter),
     /// No edit may follow in the manifest with this number: another one is begun first.
     Ended(u64),
-    ReadOnly,
+    /// It was read up to this position.
+    ReadOnly(ManifestPosition),
     /// The failure since which it is unknown what is on disk.
     Failed(Arc<str>),
 }
@@ -128,11 +132,12 @@ impl VersionSet {
         let obsolete_files = Arc::default();
         let current = Current::read(folder)?;
         let contents = manifest::read(folder, current)?;
+        let position = contents.position(current);
         let mut catalog = replay(&contents, &obsolete_files)?;
         folder::check_tables(entries, folder.path(), &catalog, &contents.path)?;
         catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(entries)));
         check_numbers(&catalog.counters, &contents.path)?;
-        let set = Self::new(folder, catalog, Log::ReadOnly, obsolete_files);
+        let set = Self::new(folder, catalog, Log::ReadOnly(position), obsolete_files);
         if mode == Mode::ReadWrite {
             set.begin_writing()?;
         }
@@ -146,15 +151,29 @@ impl VersionSet {
     pub(crate) fn resolve_operators(&self, given: &[MergeOperator]) -> Result<()> {
         let _log = self.log.lock();
         let mut catalog = Catalog::clone(&self.catalog.load());
-        for version in catalog.keyspaces.values_mut() {
-            if let Some(operator) = &version.options.merge {
-                let operator = operator.resolve(&version.name, given)?;
-                let options = KeyspaceOptions::clone(&version.options).merge(Some(operator));
-                Arc::make_mut(version).options = Arc::new(options);
-            }
-        }
+        resolve_operators(&mut catalog, given)?;
         self.catalog.store(Arc::new(catalog));
         Ok(())
+    }
+
+    /// Up to where a store that was opened read-only has read the manifest.
+    pub(crate) fn position(&self) -> Option<ManifestPosition> {
+        match &*self.log.lock() {
+            Log::ReadOnly(position) => Some(*position),
+            _ => None,
+        }
+    }
+
+    /// Installs the catalog that a reader has read from its writer's manifest.
+    pub(crate) fn follow(
+        &self,
+        catalog: Arc<Catalog>,
+        position: ManifestPosition,
+        obsolete: &[Arc<FileHandle>],
+    ) {
+        *self.log.lock() = Log::ReadOnly(position);
+        self.catalog.store(catalog);
+        obsolete.iter().for_each(|file| file.mark_obsolete());
     }
 
     /// Begins another manifest for a database that was opened read-only: from then on edits can be applied.
@@ -163,7 +182,7 @@ impl VersionSet {
     /// The system's.
     pub(crate) fn begin_writing(&self) -> Result<()> {
         let mut log = self.log.lock();
-        if matches!(*log, Log::ReadOnly) {
+        if matches!(*log, Log::ReadOnly(_)) {
             let writer = self.begin_manifest().map_err(|failure| failure.error)?;
             *log = Log::Writable(writer);
         }
@@ -211,6 +230,7 @@ impl VersionSet {
             folder: folder.clone(),
             obsolete_files,
             pending_unlinks: Mutex::default(),
+            kept_for_readers: Mutex::default(),
             next_file_number: AtomicU64::new(counters.next_file_number),
             next_keyspace_id: AtomicU64::new(counters.next_keyspace_id),
             next_partition_id: AtomicU64::new(counters.next_partition_id),
@@ -287,7 +307,7 @@ impl VersionSet {
     fn check_writable(&self, log: &Log) -> Result<()> {
         match log {
             Log::Writable(_) | Log::Ended(_) => Ok(()),
-            Log::ReadOnly => Err(Error::ReadOnly { path: self.folder.path().to_path_buf() }),
+            Log::ReadOnly(_) => Err(Error::ReadOnly { path: self.folder.path().to_path_buf() }),
             Log::Failed(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
         }
     }
@@ -364,7 +384,14 @@ impl VersionSet {
 
     /// Whether there are files to delete.
     pub(crate) fn has_obsolete_files(&self) -> bool {
-        !self.obsolete_files.is_empty() || !self.pending_unlinks.lock().is_empty()
+        !self.obsolete_files.is_empty()
+            || !self.pending_unlinks.lock().is_empty()
+            || self.keeps_files_for_readers()
+    }
+
+    /// Whether obsolete files stay because readers of other processes need them.
+    pub(crate) fn keeps_files_for_readers(&self) -> bool {
+        !self.kept_for_readers.lock().is_empty()
     }
 
     /// Deletes files that no version names and no reader uses. Returns the names of those that were deleted. Deletes nothing
@@ -381,10 +408,27 @@ impl VersionSet {
         if !matches!(*log, Log::Writable(_)) {
             return Ok(Vec::new());
         }
-        let names = self.obsolete_files.take();
+        let mut names = self.obsolete_files.take();
         drop(log);
+        names.append(&mut self.kept_for_readers.lock());
+        let names = self.keep_for_readers(names)?;
         self.delete(&names, &[])?;
         Ok(names)
+    }
+
+    /// Keeps those of these files that readers of other processes need, and returns the rest. No manifest names them.
+    fn keep_for_readers(&self, names: Vec<FileName>) -> Result<Vec<FileName>> {
+        if names.is_empty() {
+            return Ok(names);
+        }
+        let readers = RegisteredReaders::find(&self.folder)
+            .inspect_err(|_| self.kept_for_readers.lock().extend(&names))?;
+        if readers.is_empty() {
+            return Ok(names);
+        }
+        let (kept, unused) = names.into_iter().partition(|name| readers.need(*name));
+        self.kept_for_readers.lock().extend::<Vec<FileName>>(kept);
+        Ok(unused)
     }
 
     /// Deletes what interrupted work left in the folder, of the `entries` that it had when it was opened, without those that were `moved`
@@ -396,10 +440,11 @@ impl VersionSet {
         let manifest = match &*self.log.lock() {
             Log::Writable(writer) => writer.number(),
             Log::Ended(number) => *number,
-            Log::ReadOnly | Log::Failed(_) => return Ok(Leftovers::default()),
+            Log::ReadOnly(_) | Log::Failed(_) => return Ok(Leftovers::default()),
         };
         let mut found = folder::leftovers(entries, &self.catalog.load(), manifest);
         found.orphans.retain(|orphan| !moved.contains(&orphan.name()));
+        found.orphans = self.keep_for_readers(found.orphans)?;
         self.delete(&found.orphans, &found.obsolete)?;
         Ok(found)
     }
@@ -447,6 +492,21 @@ impl VersionSet {
     }
 }
 
+/// Gives the keyspaces the merge operators of their names.
+///
+/// # Errors
+/// [`Error::MergeOperatorMissing`].
+pub(super) fn resolve_operators(catalog: &mut Catalog, given: &[MergeOperator]) -> Result<()> {
+    for version in catalog.keyspaces.values_mut() {
+        if let Some(operator) = &version.options.merge {
+            let operator = operator.resolve(&version.name, given)?;
+            let options = KeyspaceOptions::clone(&version.options).merge(Some(operator));
+            Arc::make_mut(version).options = Arc::new(options);
+        }
+    }
+    Ok(())
+}
+
 /// Writes a catalog as manifest `number` of a folder and makes it current. Returns the bytes written.
 ///
 /// # Errors
@@ -467,7 +527,10 @@ fn mark_failed(log: &mut Log, number: u64, failure: Failure) -> Error {
 }
 
 /// The catalog after all edits of a manifest.
-fn replay(contents: &manifest::ManifestContents, obsolete_files: &Arc<ObsoleteFiles>) -> Result<Catalog> {
+pub(super) fn replay(
+    contents: &manifest::ManifestContents,
+    obsolete_files: &Arc<ObsoleteFiles>,
+) -> Result<Catalog> {
     let mut replay = Replay::new(obsolete_files);
     let damage = |offset, reason: String| {
         Error::corruption(&contents.path, offset, "version edit", "an edit that fits those before it", reason)

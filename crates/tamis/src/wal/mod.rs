@@ -14,6 +14,7 @@
 
 pub(crate) mod format;
 pub(crate) mod reader;
+pub(crate) mod tail;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -25,18 +25,20 @@
 
 use std::{
     collections::BTreeMap,
-    io::ErrorKind,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use tamis_vfs::{Access, DirEntry, File, Folder};
+use tamis_vfs::{DirEntry, Folder};
 
 use crate::{
     batch::{BatchEntry, entries},
     error::{Error, Result},
     file_name::FileName,
-    frame::{BadFrame, Frame, FrameReader, FrameSource, Record, proves_synced},
+    frame::{
+        BadFrame, Frame, FrameReader, FrameSource as _, Record,
+        file_bytes::{FileBytes, missing},
+        proves_synced,
+    },
     key::Sequence,
     store::open_report::WalTruncation,
     wal::{
@@ -44,9 +46,6 @@ use crate::{
         writer::SegmentEnd,
     },
 };
-
-/// Bytes that are read at once. A longer record is read as a whole.
-const PIECE_BYTES: u64 = 256 << 10;
 
 /// The facts about a log that the manifest has.
 #[derive(Debug, Clone, Default)]
@@ -72,71 +71,8 @@ impl LogFile {
     ///
     /// # Errors
     /// [`Error::MissingFile`]; the system's.
-    pub(crate) fn open(&self) -> Result<SegmentBytes> {
-        let file = self.folder.open(&self.path, Access::Buffered).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => missing(self.path.clone()),
-            _ => Error::io("open", &self.path, error),
-        })?;
-        let length = file.length().map_err(|error| Error::io("measure", &self.path, error))?;
-        let length = length.min(self.length);
-        Ok(SegmentBytes { path: self.path.clone(), file, length, start: 0, bytes: Vec::new() })
-    }
-}
-
-/// The bytes of a segment, which are read in pieces.
-#[derive(Debug)]
-pub(crate) struct SegmentBytes {
-    path: PathBuf,
-    file: Arc<dyn File>,
-    length: u64,
-    /// The piece that is in memory, and its offset.
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl SegmentBytes {
-    /// Only the bytes up to an offset.
-    fn limited_to(mut self, length: u64) -> Self {
-        self.length = self.length.min(length);
-        self
-    }
-
-    /// Passes all bytes to `take`, in pieces.
-    ///
-    /// # Errors
-    /// Those of the file system, and of `take`.
-    pub(crate) fn for_each_piece(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut offset = 0;
-        while offset < self.length {
-            let piece = self.bytes_at(offset, 1)?;
-            offset += piece.len() as u64;
-            take(piece)?;
-        }
-        Ok(())
-    }
-}
-
-impl FrameSource for SegmentBytes {
-    fn length_bytes(&self) -> u64 {
-        self.length
-    }
-
-    fn bytes_at(&mut self, offset: u64, count: u64) -> Result<&[u8]> {
-        let count = count.min(self.length.saturating_sub(offset));
-        let is_there = offset >= self.start && offset + count <= self.start + self.bytes.len() as u64;
-        if !is_there {
-            let failed = |error| Error::io("read", &self.path, error);
-            let length = count.max(PIECE_BYTES).min(self.length - offset);
-            let length = usize::try_from(length).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
-            // A long record releases its memory with the next piece.
-            self.bytes = Vec::new();
-            self.bytes.resize(length, 0);
-            self.file.read_at(offset, &mut self.bytes).map_err(failed)?;
-            self.start = offset;
-        }
-        let first = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
-        let bytes = self.bytes.get(first..).unwrap_or_default();
-        Ok(if count == 0 { &[] } else { bytes })
+    pub(crate) fn open(&self) -> Result<FileBytes> {
+        Ok(FileBytes::open(&self.folder, &self.path)?.limited_to(self.length))
     }
 }
 
@@ -217,11 +153,6 @@ impl LogFiles {
     pub(crate) fn segments(&self) -> &[LogFile] {
         &self.segments
     }
-}
-
-fn missing(path: PathBuf) -> Error {
-    let advice = "the log had it, and a part of it was synced: restore it from a copy, or run `tamis repair`";
-    Error::MissingFile { path, advice }
 }
 
 /// The result of a replay.
@@ -343,7 +274,7 @@ impl<'a> Replay<'a> {
         let files = self.files;
         self.report.obsolete.extend_from_slice(&files.obsolete);
         for lost in files.lost_segments() {
-            self.record_fault::<()>(missing(FileName::Log(lost).path(&files.folder)))?;
+            self.record_fault::<()>(missing(&FileName::Log(lost).path(&files.folder)))?;
         }
         // Newest first until the end of this function.
         let mut chain: Vec<Member<'a>> = Vec::new();
@@ -526,7 +457,7 @@ impl<'a> Replay<'a> {
     fn replay_record(
         &mut self,
         (path, segment): (&Path, u64),
-        reader: &mut FrameReader<'_, SegmentBytes>,
+        reader: &mut FrameReader<'_, FileBytes>,
         record: Record,
         on_entry: OnEntry<'_>,
     ) -> Result<()> {

@@ -33,7 +33,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     frame::{moved_frames, put_frame_parts},
-    options::Durability,
+    options::{Durability, KeepChanges},
     store::{runtime::Clock, store_folder},
     sync::sim_fault,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
@@ -66,6 +66,8 @@ pub(crate) struct LogSetup {
     pub(crate) database_id: u64,
     /// The maximum size of deferred records in the process.
     pub(crate) deferred_bytes_max: usize,
+    /// How much of what no memtable needs stays for the change feed.
+    pub(crate) keep_changes: KeepChanges,
     /// Allocates a file number that was never used in the folder, greater than all before.
     pub(crate) next_number: Box<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -146,6 +148,8 @@ pub(crate) struct Log {
     setup: LogSetup,
     /// `None` after a failed append, until a new segment is begun.
     current: Option<OpenSegment>,
+    /// Those that only the change feed needs ([`KeepChanges`]), in the order of their numbers.
+    kept: Vec<OlderSegment>,
     /// In the order of their numbers.
     older: Vec<OlderSegment>,
     /// Whole frames that were not passed to the operating system yet.
@@ -176,22 +180,19 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Begins a new segment after `previous`, the segments that replay kept (in order; none for a new database).
+    /// Begins a new segment after `previous`, the segments that replay kept (in order; none for a new database). Only the change feed needs those of `kept`.
     ///
     /// # Errors
     /// If the segment can't be created.
-    pub(crate) fn create(setup: LogSetup, previous: &[SegmentEnd]) -> Result<Self> {
+    pub(crate) fn create(setup: LogSetup, kept: &[SegmentEnd], previous: &[SegmentEnd]) -> Result<Self> {
         // Replayed bytes may be in the page cache only: all are synced again before the first sync counts.
-        let older = previous.iter().map(|end| OlderSegment {
-            end: *end,
-            is_durable: false,
-            file: None,
-            written: None,
-        });
+        let older =
+            |end: &SegmentEnd| OlderSegment { end: *end, is_durable: false, file: None, written: None };
         let mut log = Self {
             setup,
             current: None,
-            older: older.collect(),
+            kept: kept.iter().map(older).collect(),
+            older: previous.iter().map(older).collect(),
             pending_frames: Vec::new(),
             pending_since: None,
             recycled: None,
@@ -345,23 +346,38 @@ impl Log {
         self.background_error.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
     }
 
-    /// Takes out the segments below `number`, after the manifest durably does not need them. [`ObsoleteSegments::remove`]
-    /// removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken, and none while
-    /// segments are pinned.
+    /// Takes out the segments below `number`, after the manifest durably does not need them, but for those that the change feed keeps.
+    /// [`ObsoleteSegments::remove`] removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken, and
+    /// none while segments are pinned.
     pub(crate) fn take_obsolete(&mut self, number: u64) -> ObsoleteSegments {
         let is_pinned = self.is_pinned();
-        let is_taken = |segment: &&OlderSegment| !is_pinned && segment.end.number < number;
-        let count = self.older.iter().take_while(is_taken).count();
+        let obsolete = self.older.iter().take_while(|segment| segment.end.number < number).count();
+        let count = if is_pinned { 0 } else { obsolete };
+        self.kept.extend(self.older.drain(..count));
+        let mut bytes: u64 = self.kept.iter().map(|segment| segment.end.bytes).sum();
+        let (keep, now) = (self.setup.keep_changes, self.setup.clock.now());
+        let is_obsolete = |segment: &&OlderSegment| {
+            let age = segment.written.map_or(now, |(_, closed)| now.saturating_sub(closed));
+            let is_obsolete = !is_pinned && (bytes > keep.bytes || age > keep.time);
+            bytes -= segment.end.bytes;
+            is_obsolete
+        };
+        let count = self.kept.iter().take_while(is_obsolete).count();
         ObsoleteSegments {
-            segments: self.older.drain(..count).collect(),
+            segments: self.kept.drain(..count).collect(),
             is_recycling_wanted: self.recycled.is_none(),
             recycled: None,
         }
     }
 
+    /// The oldest segment that exists, whether a memtable or the change feed needs it.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.kept.first().or(self.older.first()).map_or_else(|| self.number(), |segment| segment.end.number)
+    }
+
     /// Takes the recycled segment, and the segments that could not be removed, to try them again.
     pub(crate) fn put_back(&mut self, obsolete: ObsoleteSegments) {
-        self.older.splice(..0, obsolete.segments);
+        self.kept.splice(..0, obsolete.segments);
         match obsolete.recycled {
             // Two jobs may each have recycled one.
             Some(second) if self.recycled.is_some() => second.remove(&self.setup.folder),

@@ -9,10 +9,12 @@ use std::{
 };
 
 use crate::{
+    changes::event::LoggedEvent,
     error::{Error, Result},
     key::NAME_LENGTH_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     store::{
+        commit_log::LogState,
         keyspace_state::{KeyspaceResources, KeyspaceState},
         parts::StoreParts,
     },
@@ -39,7 +41,7 @@ impl KeyspaceAdmin {
                 expected: "use 1 to 255 bytes".to_owned(),
             });
         }
-        let log = self.store.log.lock();
+        let mut log = self.store.log.lock();
         self.store.context.check_writable()?;
         if self.store.keyspaces.load().values().any(|keyspace| keyspace.name == name) {
             return Err(Error::KeyspaceExists { name: name.to_owned() });
@@ -52,6 +54,10 @@ impl KeyspaceAdmin {
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
         let keyspace = KeyspaceState::new(Arc::clone(version), &self.resources);
         self.store.keyspaces.insert(&keyspace);
+        self.log_events(
+            log.as_mut(),
+            &[LoggedEvent::KeyspaceCreated { keyspace: keyspace.id, name: name.to_owned() }],
+        );
         drop(log);
         Ok(keyspace)
     }
@@ -65,7 +71,7 @@ impl KeyspaceAdmin {
                 expected: "the default keyspace can't be dropped; name another one".to_owned(),
             });
         }
-        let log = self.store.log.lock();
+        let mut log = self.store.log.lock();
         self.store.context.check_writable()?;
         let keyspaces = self.store.keyspaces.all_named(names)?;
         if keyspaces.is_empty() {
@@ -78,9 +84,24 @@ impl KeyspaceAdmin {
         self.store.installer.install(edit)?;
         keyspaces.iter().for_each(|keyspace| keyspace.is_dropped.store(true, Ordering::Release));
         self.store.keyspaces.remove(&keyspaces);
+        let dropped = |keyspace: &Arc<KeyspaceState>| LoggedEvent::KeyspaceDropped {
+            keyspace: keyspace.id,
+            name: keyspace.name.clone(),
+        };
+        self.log_events(log.as_mut(), &keyspaces.iter().map(dropped).collect::<Vec<_>>());
         drop(log);
         self.store.scheduler.wake();
         Ok(())
+    }
+}
+
+impl KeyspaceAdmin {
+    /// Logs what the manifest has already. No other commit is in progress.
+    fn log_events(&self, state: Option<&mut LogState>, events: &[LoggedEvent]) {
+        if let Some(state) = state {
+            self.store.log.log_events(state, events);
+            self.store.snapshots.publish(state.last_sequence);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, Runtime, TableFilter};
+use tamis::{Db, Durability, Error, Event, EventListener, Runtime, TableFilter, WriteBatch};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
@@ -124,11 +124,19 @@ fn sample(is_closed: bool) -> Sample {
             _ => {}
         }
     }
-    // A separate change of the manifest; the last write stays the last of the log.
-    db.create_keyspace("c", keyspace_options("c")).unwrap();
+    // A separate change of the manifest, with an event in the log; then the last write.
+    let last = db.create_keyspace("c", keyspace_options("c")).unwrap();
     for state in &mut history {
         state.insert("c".to_owned(), Entries::new());
     }
+    db.persist(Durability::Synced).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&last, "last", "write").unwrap();
+    db.write_with(batch, Durability::Synced).unwrap();
+    let mut state = history.last().cloned().unwrap_or_default();
+    state.insert("c".to_owned(), Entries::from([(b"last".to_vec(), b"write".to_vec().into())]));
+    history.push(state);
+    drop(last);
     if is_closed {
         db.close().unwrap();
     }

@@ -106,7 +106,7 @@ fn write_all(vfs: &MemVfs) -> Models {
 }
 
 fn files(vfs: &dyn Vfs, folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let names = vfs.list(folder).unwrap().into_iter().map(|entry| entry.name);
+    let names = vfs.list(folder).unwrap().into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name);
     names.map(|name| (name.clone(), vfs.read(&folder.join(&name)).unwrap())).collect()
 }
 

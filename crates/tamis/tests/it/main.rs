@@ -11,6 +11,7 @@ mod automatic_filters;
 mod bad_input;
 #[cfg(unix)]
 mod changed_files;
+mod changes;
 mod checkpoint;
 mod closed_scans;
 mod concurrent;
@@ -60,6 +61,7 @@ mod range_deletes;
 mod range_filters;
 mod read_merges;
 mod read_statistics;
+mod readers;
 mod refilter;
 mod repair;
 mod replay;

@@ -41,7 +41,14 @@ fn child() {
         Ok("change folder") => change_folder(),
         Ok("open under all names") => open_under_all_names(),
         Ok("read") => drop(read_only(Path::new("store")).unwrap()),
-        Ok("try to read") => assert!(matches!(read_only(Path::new("store")), Err(Error::Locked { .. }))),
+        Ok("try to read") => {
+            let refused = read_only(Path::new("store")).unwrap_err();
+            assert!(
+                matches!(&refused, Error::ReaderRefused { path } if path.ends_with("store/readers")),
+                "{refused}"
+            );
+        }
+        Ok("write") => Db::open("store").unwrap().put("written", "by the other").unwrap(),
         Ok("try to write") => assert!(matches!(Db::open("store"), Err(Error::Locked { .. }))),
         _ => {}
     }
@@ -113,14 +120,15 @@ fn open_under_all_names() {
     let names = ["store", "link", "./store/", "store/../store", "/proc/self/cwd/store", "link/../store"];
     let absolute = std::env::current_dir().unwrap().join("store");
     for name in names.map(Path::new).into_iter().chain([absolute.as_path()]) {
-        for result in [Db::open(name), read_only(name)] {
-            let error = result.unwrap_err();
-            assert!(matches!(error, Error::Locked { .. }), "{}: {error}", name.display());
-            let text = error.to_string();
-            assert!(
-                text.contains(&format!("open for writing by process {parent}; close it there")),
-                "{text}"
-            );
+        let error = Db::open(name).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{}: {error}", name.display());
+        let text = error.to_string();
+        assert!(text.contains(&format!("open for writing by process {parent}; close it there")), "{text}");
+        let reader = read_only(name);
+        if absolute.join("CURRENT").exists() {
+            assert!(reader.unwrap().get("key").unwrap().is_some());
+        } else {
+            assert!(matches!(reader, Err(Error::Locked { .. })), "{reader:?}");
         }
     }
 }
@@ -150,44 +158,42 @@ fn a_store_has_one_owner_under_all_names() {
     drop(db);
 }
 
-/// *Found*: two read-only opens excluded each other; without a lock file, or the permission to write, they took no lock at all.
+/// *Found*: two read-only opens excluded each other, and writers.
 #[test]
-fn readers_share_a_store_and_exclude_writers() {
+fn readers_share_a_store_with_a_writer() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("store");
     Db::open(&path).unwrap().put("key", "value").unwrap();
     let readers = [read_only(&path).unwrap(), read_only(&path).unwrap()];
     check(&run("read", root.path()));
-    check(&run("try to write", root.path()));
-    let error = Db::open(&path).unwrap_err();
-    assert!(error.to_string().contains("open for reading by this process"), "{error}");
+    check(&run("write", root.path()));
     assert_eq!(readers[0].get("key").unwrap(), readers[1].get("key").unwrap());
-    drop(readers);
-
+    assert!(readers[1].get("written").unwrap().is_none());
+    readers[1].refresh().unwrap();
+    assert!(readers[1].get("written").unwrap().is_some());
     let writer = Db::open(&path).unwrap();
-    check(&run("try to read", root.path()));
-    let error = read_only(&path).unwrap_err();
-    assert!(error.to_string().contains("open for writing by this process"), "{error}");
-    writer.close().unwrap();
-    read_only(&path).unwrap();
+    check(&run("read", root.path()));
+    assert_eq!(writer.statistics().readers.len(), 2);
+    drop(readers);
+    assert_eq!(writer.statistics().readers, []);
 }
 
-/// A user who may only read the folder takes the shared lock, too.
+/// A user who may only read the folder locks it: no process can write meanwhile.
 #[test]
 fn a_user_without_the_permission_to_write_takes_the_shared_lock() {
     const OTHER_USER: u32 = 65_534;
     let root = tempfile::tempdir().unwrap();
-    let mode = |path: &Path| {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
-    mode(root.path());
+    mode(root.path(), 0o755);
     let path = root.path().join("store");
     let writer = Db::open(&path).unwrap();
-    mode(&path);
+    mode(&path, 0o755);
     // The other user must be able to run this program: it is copied.
     let program = root.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    mode(&program);
+    mode(&program, 0o755);
     let run_as_other_user = |task: &str| {
         let mut command = Command::new(&program);
         command.args(["--exact", "names::child", "--nocapture"]).env(TASK, task);
@@ -197,10 +203,14 @@ fn a_user_without_the_permission_to_write_takes_the_shared_lock() {
         Err(error) => return println!("skipped: this user can't start a process of another one: {error}"),
         Ok(output) => check(&output),
     }
-    writer.close().unwrap();
-    let reader = read_only(&path).unwrap();
+    // As the error advises.
+    fs::create_dir(path.join("readers")).unwrap();
+    mode(&path.join("readers"), 0o777);
     check(&run_as_other_user("read").unwrap());
-    drop(reader);
+    fs::remove_dir(path.join("readers")).unwrap();
+    writer.close().unwrap();
+    check(&run_as_other_user("read").unwrap());
+    assert!(!path.join("readers").exists());
 }
 
 type Rename = Box<dyn Fn(&Path, &Path)>;

@@ -49,7 +49,7 @@ use crate::{
     key::{Readers, SEQUENCE_MAX},
     observe::{metrics::Metrics, query_sample::SharedQueries},
     options::Options,
-    store::{recover::open_folder, runtime::Runtime},
+    store::{readers::RegisteredReaders, recover::open_folder, runtime::Runtime},
     version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
 };
 
@@ -131,11 +131,18 @@ pub(crate) fn repair(vfs: &dyn Vfs, path: &Path, runtime: &Runtime) -> Result<Re
     if let Some(rule) = state.check_invariants() {
         return Err(Error::corruption(folder.path(), 0, "repaired state", "one that keeps all rules", rule));
     }
+    let readers = RegisteredReaders::find(folder)?;
     let spare = quarantine_files(&repair, &state, manifest)?;
     write_catalog(&state, folder, manifest)?;
     for (name, file) in spare {
         let path = folder.path().join(&name);
-        folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        // The next open for writing finds the files that a reader keeps, and that they are obsolete.
+        let is_kept = FileName::parse(&name).is_some_and(|name| {
+            !matches!(name, FileName::Log(_) | FileName::Manifest(_)) && readers.need(name)
+        });
+        if !is_kept {
+            folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        }
         let why = reasons.get(&name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
         report.quarantined.push(QuarantinedFile { file, why });
     }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     admin::verify::{compare_view, fault_of},
     batch::BatchEntry,
+    changes::event::EVENTS,
     compaction::{drop_rules::DropRules, merge::range_tombstones_of, table_sink::TableSink},
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
@@ -96,7 +97,9 @@ impl Logged {
     fn read(log: &LogFiles) -> Result<Self> {
         let mut keyspaces = BTreeSet::new();
         let (replayed, faults) = salvage(log, &mut |entry, _| {
-            keyspaces.insert(u64::from(entry.keyspace));
+            if entry.keyspace != EVENTS {
+                keyspaces.insert(u64::from(entry.keyspace));
+            }
         });
         faults.iter().try_for_each(check_is_loss)?;
         match foreign_format(&faults) {
@@ -385,6 +388,9 @@ impl<'a> StateRebuilder<'a> {
         let mut entry_count = 0;
         let (_, _) = salvage(log, &mut |entry, _| {
             counters.last_sequence = counters.last_sequence.max(entry.logged_at);
+            if entry.keyspace == EVENTS {
+                return;
+            }
             let version = self.state.keyspaces.get(&u64::from(entry.keyspace));
             let flushed = version.and_then(|version| version.partition_of(entry.key));
             let is_there = flushed.is_some_and(|partition| entry.logged_at <= partition.flushed_sequence);

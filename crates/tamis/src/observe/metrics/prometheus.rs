@@ -52,6 +52,7 @@ impl Statistics {
         let help = "Time since the oldest state that a scan still reads was replaced.";
         page.one("tamis_oldest_replaced_state_seconds", help, "gauge", replaced);
         self.dropped_keyspaces(&mut page);
+        self.readers(&mut page);
         levels(&self.reads, &mut page);
         keyspaces(&self.keyspaces, &mut page);
         page.0
@@ -172,6 +173,14 @@ impl Statistics {
         page.family(name, "Bytes that these decisions wrote.", "counter");
         for (decision, statistics) in &decisions {
             page.sample(name, &[("decision", decision)], statistics.bytes_written);
+        }
+    }
+
+    fn readers(&self, page: &mut Page) {
+        let name = "tamis_reader_held_bytes";
+        page.family(name, "Bytes of obsolete files that readers of other processes keep on disk.", "gauge");
+        for reader in &self.readers {
+            page.sample(name, &[("process", &reader.process_id.to_string())], reader.held_bytes);
         }
     }
 

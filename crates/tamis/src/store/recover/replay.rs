@@ -54,7 +54,7 @@ impl Target {
 }
 
 /// See the head of this file.
-pub(super) struct LogReplay {
+pub(crate) struct LogReplay {
     targets: BTreeMap<u32, Target>,
     /// Bytes of keys and values that all memtables may receive before they are flushed; `None` if nothing can be flushed.
     bytes_max: Option<u64>,
@@ -74,7 +74,8 @@ pub(crate) struct UnreplayedLog {
 }
 
 impl LogReplay {
-    pub(super) fn new(keyspaces: &Keyspaces, bytes_max: Option<u64>) -> Self {
+    /// Into the memtables of these keyspaces.
+    pub(crate) fn new(keyspaces: &Keyspaces, bytes_max: Option<u64>) -> Self {
         let targets = keyspaces.iter().map(|(id, keyspace)| (*id, Target::new(keyspace))).collect();
         Self { targets, bytes_max, bytes: 0, record: None, entry_count: 0 }
     }
@@ -83,7 +84,7 @@ impl LogReplay {
     ///
     /// # Errors
     /// As [`replay`].
-    pub(super) fn read(
+    pub(crate) fn read(
         mut self,
         files: &LogFiles,
         folder: &Folder,
@@ -112,6 +113,18 @@ impl LogReplay {
             UnreplayedLog { replay: self, files, first }
         });
         Ok((report, inserted, rest))
+    }
+
+    /// Inserts an entry of a record that was appended after the log was read.
+    pub(crate) fn receive(&mut self, entry: &BatchEntry<'_>, place: RecordPlace) {
+        if self.targets.get(&entry.keyspace).is_some_and(|target| !target.has_flushed(entry)) {
+            self.insert(entry, place);
+        }
+    }
+
+    /// Whether an entry was inserted into the memtable of this keyspace.
+    pub(crate) fn has_entries_of(&self, keyspace: u32) -> bool {
+        self.targets.get(&keyspace).is_some_and(|target| target.record.is_some())
     }
 
     /// The keyspaces that must be flushed before this entry is inserted.

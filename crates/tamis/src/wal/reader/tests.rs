@@ -7,7 +7,7 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use super::*;
 use crate::{
-    frame::put_frame_parts,
+    frame::{file_bytes::PIECE_BYTES, put_frame_parts},
     options::Durability,
     wal::tests::support::{
         DATABASE_ID, Numbers, append, folder_in, log_files, new_vfs, open_log, path, payload, remove_below,

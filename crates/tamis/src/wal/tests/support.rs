@@ -17,7 +17,7 @@ use crate::{
     batch::WriteBatch,
     error::{Error, Result},
     file_name::FileName,
-    options::Durability,
+    options::{Durability, KeepChanges},
     store::runtime::ManualClock,
     wal::{
         reader::{KnownLog, LogFiles, ReplayReport, replay},
@@ -68,10 +68,11 @@ pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[Segment
         folder: folder_in(&*vfs)?,
         database_id: DATABASE_ID,
         deferred_bytes_max: DEFERRED_BYTES_MAX,
+        keep_changes: KeepChanges::default(),
         next_number: Box::new(move || numbers.0.fetch_add(1, Ordering::SeqCst)),
         clock: Arc::new(ManualClock::default()),
     };
-    Log::create(setup, previous)
+    Log::create(setup, &[], previous)
 }
 
 /// Removes the segments below `number`, as the engine does.

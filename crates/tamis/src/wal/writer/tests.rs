@@ -164,10 +164,11 @@ fn a_segment_that_was_filled_slowly_is_not_recycled_and_one_that_is_being_read_n
             folder: folder_in(&vfs).unwrap(),
             database_id: DATABASE_ID,
             deferred_bytes_max: DEFERRED_BYTES_MAX,
+            keep_changes: KeepChanges::default(),
             next_number: Box::new(move || numbers.fetch_add(1, Ordering::SeqCst)),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
         };
-        let mut log = Log::create(setup, &[]).unwrap();
+        let mut log = Log::create(setup, &[], &[]).unwrap();
         append(&mut log, 1, Durability::Buffered).unwrap();
         let hold = if is_slow { None } else { Some(log.pin_segments()) };
         clock.advance(RECYCLED_AGE_MAX * if is_slow { 2 } else { 0 });

@@ -1,0 +1,299 @@
+//! A reader next to a writer: the store is opened read-only and follows the writes of the process that has it open.
+//!
+//! A refresh reads the edits that were appended to the manifest and the records that were appended to the log. If a flush has moved entries to tables,
+//! or another keyspace exists, the log is replayed into new memtables; otherwise its new records are inserted. Then it looks for edits again: an ingest,
+//! or a new keyspace, may be older than a record. The state is complete when there are none.
+//!
+//! # Invariants
+//!
+//! 1. *A reader never sees less than before, nor a part of a batch*: entries are inserted before their sequence numbers are published.
+//! 2. *A read has one state*: it sees the memtables and tables from before a refresh, or those from after it. Snapshots keep the states of all
+//!    keyspaces ([`Follower::freeze`]), because the writer does not know their sequence numbers.
+//! 3. *A file that a read may open exists*: the reader has registered its files (`readers.rs`), and those of earlier versions as long as a read has them.
+//! 4. *An error is believed when it repeats*: the writer changes its files while they are read. After an error the reader is as before.
+//!
+//! Cost of a refresh: in proportion to what is new; after a flush, to the log that is left.
+
+use std::{
+    collections::BTreeSet,
+    process,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{
+    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces},
+    parts::StoreParts,
+    readers::{ReadVersion, Registration},
+    recover::LogReplay,
+};
+use crate::{
+    batch::entries,
+    error::{Error, Result},
+    expiry::milliseconds,
+    file_name::FileName,
+    key::Sequence,
+    sync::Mutex,
+    version::{catalog::Catalog, folder, follow::FollowedCatalog, manifest::ManifestPosition},
+    wal::{
+        reader::LogFiles,
+        tail::{AfterRecord, read_tail},
+        writer::SegmentEnd,
+    },
+};
+
+/// How often a reader reads files that its writer may have changed meanwhile.
+pub(crate) const ATTEMPTS: usize = 10;
+
+/// Calls `read` again after errors that files may show while they are written.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn read_changing<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..ATTEMPTS {
+        match read() {
+            Err(Error::Corruption { .. } | Error::MissingFile { .. }) => {}
+            result => return result,
+        }
+    }
+    read()
+}
+
+/// Where a reader stands.
+struct Place {
+    manifest: ManifestPosition,
+    /// The segments that were read; empty if the next refresh replays the log.
+    log: Vec<SegmentEnd>,
+    last_sequence: Sequence,
+    /// `None` if the store is closed.
+    registration: Option<Registration>,
+    /// The files that this reader has registered.
+    files: BTreeSet<FileName>,
+}
+
+/// See the head of this file.
+pub(crate) struct Follower {
+    store: Arc<StoreParts>,
+    resources: Arc<KeyspaceResources>,
+    place: Mutex<Place>,
+}
+
+/// The part of the log that a refresh has read.
+enum ReadLog {
+    /// New entries, in the memtables that the keyspaces have.
+    Appended(LogReplay),
+    /// All entries, in new memtables.
+    Replayed(Keyspaces, Vec<SegmentEnd>),
+}
+
+impl Follower {
+    /// Of a store that was just recovered, and whose files are all registered.
+    pub(crate) fn new(
+        store: &Arc<StoreParts>,
+        resources: &Arc<KeyspaceResources>,
+        registration: Registration,
+    ) -> Option<Self> {
+        let place = Place {
+            manifest: store.versions.position()?,
+            log: store.log.replayed(),
+            last_sequence: store.snapshots.visible(),
+            registration: Some(registration),
+            files: BTreeSet::new(),
+        };
+        let (store, resources) = (Arc::clone(store), Arc::clone(resources));
+        Some(Self { store, resources, place: Mutex::new(place) })
+    }
+
+    /// Registers the files of the version that was opened: others may be deleted from now on.
+    ///
+    /// # Errors
+    /// Those of the files of the store.
+    pub(crate) fn begin(&self) -> Result<()> {
+        let mut place = self.place.lock();
+        read_changing(|| self.advance(&mut place))?;
+        self.register(&mut place, Registration::create(&self.store.context.folder)?)
+    }
+
+    /// Lets the writer delete all files.
+    pub(crate) fn end(&self) {
+        self.place.lock().registration = None;
+    }
+
+    /// Sees all that was written to the files of the store before the call.
+    ///
+    /// # Errors
+    /// Those of the files of the store.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        let mut place = self.place.lock();
+        self.store.context.check_open()?;
+        read_changing(|| self.advance(&mut place))
+    }
+
+    /// Refreshes until the store is closed.
+    pub(crate) fn refresh_every(&self, interval: Duration) {
+        let StoreParts { context, scheduler, .. } = &*self.store;
+        while !scheduler.is_stopping().load(Ordering::SeqCst) {
+            let generation = scheduler.generation.load(Ordering::SeqCst);
+            if let Err(error) = context.catch("refresh a reader", || self.refresh()).flatten() {
+                context.report_failed_job("refresh a reader", &error);
+            }
+            scheduler.wait_for_work(&*context.runtime.clock, generation, interval);
+        }
+    }
+
+    /// Keeps all states of now for a snapshot, which `register` registers.
+    pub(crate) fn freeze<T>(&self, register: impl FnOnce() -> T) -> (T, Keyspaces) {
+        let _place = self.place.lock();
+        let keyspaces = self.store.keyspaces.load();
+        (register(), keyspaces.iter().map(|(id, keyspace)| (*id, keyspace.frozen(&self.resources))).collect())
+    }
+
+    /// Calls `read` while all files of the store stay.
+    ///
+    /// # Errors
+    /// As [`Follower::refresh`]; those of `read`.
+    pub(crate) fn with_all_files<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _registration = Registration::create(&self.store.context.folder)?;
+        self.refresh()?;
+        read()
+    }
+
+    fn advance(&self, place: &mut Place) -> Result<()> {
+        let before = self.store.versions.catalog();
+        let mut registration = None;
+        let start =
+            FollowedCatalog { catalog: Arc::clone(&before), position: place.manifest, obsolete: Vec::new() };
+        let mut now = start.clone();
+        let read_log = loop {
+            while let Some(next) = self.next_catalog(&now)? {
+                now = next;
+                if registration.is_none() {
+                    // Edits that were read before the registration do not count.
+                    registration = Some(Registration::create(&self.store.context.folder)?);
+                    now = start.clone();
+                }
+            }
+            let read_log = self.read_log(place, &now, &before)?;
+            if self.next_catalog(&now)?.is_none() {
+                break read_log;
+            }
+        };
+        let last_sequence = place.last_sequence.max(now.catalog.counters.last_sequence);
+        place.last_sequence = last_sequence;
+        place.manifest = now.position;
+        self.install(&now.catalog, &before, read_log, place);
+        self.store.log.set_replayed(place.log.clone());
+        if let Some(registration) = registration {
+            self.store.versions.follow(now.catalog, now.position, &now.obsolete);
+            drop(now.obsolete);
+            drop((start, before));
+            return self.register(place, registration);
+        }
+        if self.store.versions.has_new_obsolete_files() {
+            return self.register(place, Registration::create(&self.store.context.folder)?);
+        }
+        Ok(())
+    }
+
+    fn next_catalog(&self, now: &FollowedCatalog) -> Result<Option<FollowedCatalog>> {
+        let context = &self.store.context;
+        let of_default = context.options.default_keyspace.merge.iter();
+        let operators: Vec<_> = context.options.merge_operators.iter().chain(of_default).cloned().collect();
+        now.next(&context.folder, self.store.versions.obsolete_files(), &operators)
+    }
+
+    fn read_log(&self, place: &mut Place, now: &FollowedCatalog, before: &Catalog) -> Result<ReadLog> {
+        let folder = &self.store.context.folder;
+        let list = || folder::list(folder);
+        if now.has_memtables_of(before) {
+            let keyspaces = self.store.keyspaces.load();
+            let mut replay = LogReplay::new(&keyspaces, None);
+            let last_sequence = &mut place.last_sequence;
+            let database_id = self.store.versions.database().0;
+            let continues = read_tail(folder, database_id, &mut place.log, list, |payload, record, path| {
+                for entry in entries(payload) {
+                    let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
+                    *last_sequence = entry.logged_at.max(*last_sequence);
+                    replay.receive(&entry, record);
+                }
+                Ok(AfterRecord::Continue)
+            })?;
+            if continues {
+                return Ok(ReadLog::Appended(replay));
+            }
+        }
+        // An error in what follows leaves entries in the memtables that are not published: they are not inserted again.
+        place.log.clear();
+        let keyspaces: Keyspaces = now
+            .catalog
+            .keyspaces
+            .values()
+            .map(|version| KeyspaceState::new(Arc::clone(version), &self.resources))
+            .map(|keyspace| (keyspace.id, keyspace))
+            .collect();
+        let known = now.catalog.known_log();
+        let files = LogFiles::among(&list()?, folder, known.clone());
+        let (report, ..) = LogReplay::new(&keyspaces, None).read(&files, folder, known)?;
+        place.last_sequence = place.last_sequence.max(report.last_sequence);
+        Ok(ReadLog::Replayed(keyspaces, report.segments))
+    }
+
+    fn install(&self, catalog: &Catalog, before: &Catalog, read_log: ReadLog, place: &mut Place) {
+        let StoreParts { snapshots, keyspaces, context, .. } = &*self.store;
+        context.expiry.continue_at(catalog.counters.greatest_time);
+        let open = keyspaces.load();
+        match read_log {
+            ReadLog::Appended(replay) => {
+                for (id, keyspace) in open.iter() {
+                    let version = catalog.keyspaces.get(&u64::from(*id));
+                    let is_changed = version
+                        .is_some_and(|version| !Arc::ptr_eq(version, &keyspace.read_state.load().version));
+                    if let Some(version) = version.filter(|_| is_changed || replay.has_entries_of(*id)) {
+                        keyspace.follow(version, None);
+                    }
+                }
+                // Memtables have the entries already: no state lacks what is published.
+                snapshots.publish(place.last_sequence);
+            }
+            ReadLog::Replayed(replayed, log) => {
+                place.log = log;
+                // The new states may lack versions that readers of the former sequence number need.
+                snapshots.publish(place.last_sequence);
+                for (id, new) in replayed {
+                    let state = new.read_state.load_full();
+                    match open.get(&id) {
+                        Some(keyspace) => keyspace.follow(&state.version, Some(&state.memtable)),
+                        None => keyspaces.insert(&new),
+                    }
+                }
+            }
+        }
+        let is_dropped = |id: &u32| {
+            before.keyspaces.contains_key(&u64::from(*id)) && !catalog.keyspaces.contains_key(&u64::from(*id))
+        };
+        let dropped: Vec<_> =
+            open.iter().filter(|(id, _)| is_dropped(id)).map(|(_, keyspace)| Arc::clone(keyspace)).collect();
+        if !dropped.is_empty() {
+            dropped.iter().for_each(|keyspace| keyspace.is_dropped.store(true, Ordering::Release));
+            keyspaces.remove(&dropped);
+        }
+    }
+
+    /// Registers the files of the version and those of earlier ones that a read has.
+    fn register(&self, place: &mut Place, registration: Registration) -> Result<()> {
+        let StoreParts { versions, context, .. } = &*self.store;
+        let unused: BTreeSet<FileName> = versions.obsolete_files().take().into_iter().collect();
+        let catalog = versions.catalog();
+        let mut files: BTreeSet<FileName> = place.files.difference(&unused).copied().collect();
+        files.extend(catalog.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()));
+        registration.set_version(&ReadVersion {
+            process_id: process::id(),
+            since: milliseconds(context.runtime.clock.since_epoch()),
+            sequence: place.last_sequence,
+            files: files.clone(),
+        })?;
+        place.files = files;
+        place.registration = Some(registration);
+        Ok(())
+    }
+}
