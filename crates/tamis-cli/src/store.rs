@@ -80,6 +80,14 @@ pub(crate) fn open_to_work(dir: &Path, listener: Arc<dyn EventListener>) -> Resu
     open(dir, options).map_err(Failure::of_existing)
 }
 
+/// As [`open_to_work`]; if another process has the store open, opens a reader, which the caller refreshes.
+pub(crate) fn open_to_watch(dir: &Path, listener: Arc<dyn EventListener>) -> Result<Db, Failure> {
+    match open_to_work(dir, listener) {
+        Err(Failure::Store(tamis::Error::Locked { .. })) => open_to_read(dir),
+        opened => opened,
+    }
+}
+
 /// Opens a store and reports recovered crash damage on standard error.
 fn open(dir: &Path, options: Options) -> tamis::Result<Db> {
     let db = Db::open_with(dir, options)?;

@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod changes;
 mod checkpoint;
 mod compact;
 mod completions;
@@ -56,6 +57,7 @@ enum Command {
     Get(get::GetArgs),
     Delete(delete::DeleteArgs),
     Scan(scan::ScanArgs),
+    Changes(changes::ChangesArgs),
     Load(load::LoadArgs),
     Export(export::ExportArgs),
     Build(table::BuildArgs),
@@ -90,6 +92,7 @@ impl Cli {
             Command::Get(args) => args.run(output),
             Command::Delete(args) => args.run(),
             Command::Scan(args) => args.run(output),
+            Command::Changes(args) => args.run(output),
             Command::Load(args) => args.run(output),
             Command::Export(args) => args.run(output),
             Command::Build(args) => args.run(output),

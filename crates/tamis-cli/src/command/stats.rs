@@ -370,12 +370,21 @@ pub(super) fn pins_text(statistics: &Statistics) -> String {
 fn pins_json(statistics: &Statistics) -> Value {
     let dropped =
         |keyspace: &tamis::DroppedKeyspace| json!({ "name": keyspace.name, "bytes": keyspace.bytes });
+    let reader = |reader: &tamis::ReaderStatistics| {
+        json!({
+            "process_id": reader.process_id,
+            "age_seconds": reader.age.as_secs_f64(),
+            "sequence": reader.sequence,
+            "held_bytes": reader.held_bytes,
+        })
+    };
     json!({
         "snapshots": statistics.snapshots,
         "oldest_snapshot_seconds": statistics.oldest_snapshot.as_secs_f64(),
         "scans": statistics.open_scans,
         "oldest_replaced_state_seconds": statistics.oldest_replaced_state.as_secs_f64(),
         "held_bytes": statistics.held_bytes,
+        "readers": statistics.readers.iter().map(reader).collect::<Vec<_>>(),
         "dropped_keyspaces": statistics.dropped_keyspaces.iter().map(dropped).collect::<Vec<_>>(),
     })
 }

@@ -1,7 +1,7 @@
 //! `tamis top`: opens a store and shows its background work in the terminal until the user ends it.
 //!
-//! The store is opened for writing, as by any program: flushes and compactions that are due run, and the screen shows them. The terminal has
-//! its own mode and screen back before the store is closed, also after an error.
+//! The store is opened for writing, as by any program: flushes and compactions that are due run, and the screen shows them. If another process has it open,
+//! this one is a reader. The terminal has its own mode and screen back before the store is closed, also after an error.
 
 mod recent;
 mod screen;
@@ -32,9 +32,8 @@ Examples:
   tamis top store --once        wait until no work is due, and print the state once
 
 Flushes and compactions that are due run as in any program that has the store open, until q or Ctrl-C ends
-the command. The store is intact then, and the rest of the work is done after the next open. A store that another
-process has open is refused: one process at a time has a store open for writing. That program itself can
-print `Db::statistics`, or serve them to Prometheus.";
+the command. The store is intact then, and the rest of the work is done after the next open. If another process
+has the store open, that process does the work, and the screen shows the state of the store.";
 
 /// Open a store and watch its background work: flushes, compactions, what waits, sizes
 #[derive(Debug, Args)]
@@ -74,11 +73,13 @@ impl TopArgs {
             return Err(Failure::Usage(text.to_owned()));
         }
         let events = Arc::new(RecentEvents::default());
-        let db = store::open_to_work(&self.dir, Arc::<RecentEvents>::clone(&events))?;
+        let db = store::open_to_watch(&self.dir, Arc::<RecentEvents>::clone(&events))?;
         let mut top =
             Top { db, dir: self.dir, events, clock: SystemClock::default(), previous: Default::default() };
         if self.once {
-            top.db.wait_for_compactions()?;
+            if !top.db.is_reader() {
+                top.db.wait_for_compactions()?;
+            }
             write!(output, "{}", top.text()?)?;
         } else {
             interrupt::install_handler()?;
@@ -105,6 +106,7 @@ impl Top {
 
     /// The state in words.
     fn text(&mut self) -> Result<String, Failure> {
+        self.db.refresh()?;
         let statistics = self.db.statistics();
         let options = statistics.keyspaces.iter().map(|of| Ok(self.db.keyspace(&of.name)?.options()));
         let options: Vec<KeyspaceOptions> = options.collect::<Result<_, Failure>>()?;

@@ -234,6 +234,14 @@ pub(crate) fn keepers(found: &Found<'_>) -> Vec<String> {
             "No snapshot and no scan keeps others: only programs that have the store open can.".to_owned(),
         );
     }
+    for reader in &statistics.readers {
+        lines.push(format!(
+            "A reader in process {} keeps {} of obsolete files, for {:.0} s.",
+            reader.process_id,
+            terminal::bytes(reader.held_bytes),
+            reader.age.as_secs_f64()
+        ));
+    }
     for dropped in &statistics.dropped_keyspaces {
         lines.push(format!("Handles of a dropped keyspace keep {}.", terminal::bytes(dropped.bytes)));
     }
