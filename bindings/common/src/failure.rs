@@ -131,7 +131,7 @@ impl From<Error> for Failure {
             Error::KeyspaceNotFound { .. } => Code::KeyspaceNotFound,
             Error::KeyspaceExists { .. } => Code::KeyspaceExists,
             Error::KeyspaceDropped => Code::KeyspaceDropped,
-            Error::ReadOnly { .. } | Error::NotWritable { .. } => Code::ReadOnly,
+            Error::ReadOnly { .. } | Error::NotWritable { .. } | Error::ReaderRefused { .. } => Code::ReadOnly,
             Error::WritesRefused { .. } => Code::WritesRefused,
             Error::Closed => Code::Closed,
             Error::Forked => Code::Forked,

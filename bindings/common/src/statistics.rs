@@ -22,6 +22,20 @@ pub fn to_json(statistics: &Statistics) -> Value {
     );
     let dropped = statistics.dropped_keyspaces.iter();
     add("dropped_keyspaces", dropped.map(|one| json!({"name": one.name, "bytes": one.bytes})).collect());
+    let readers = statistics.readers.iter();
+    add(
+        "readers",
+        readers
+            .map(|one| {
+                json!({
+                    "process_id": one.process_id,
+                    "age_seconds": one.age.as_secs_f64(),
+                    "sequence": one.sequence,
+                    "held_bytes": one.held_bytes,
+                })
+            })
+            .collect(),
+    );
     add("reads", statistics.reads.iter().map(level_reads).collect());
     add("keyspaces", statistics.keyspaces.iter().map(keyspace).collect());
     all.into()

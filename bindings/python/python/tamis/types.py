@@ -330,6 +330,7 @@ class Statistics(TypedDict):
     open_files_max: int
     oldest_snapshot_seconds: float
     oldest_replaced_state_seconds: float
+    readers: list[Reader]
     dropped_keyspaces: list[DroppedKeyspace]
     reads: list[LevelReads]
     keyspaces: list[KeyspaceStatistics]
