@@ -47,10 +47,11 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("tamis-vfs", &[], &["tamis-workload"]),
     ("tamis-filter", &["tamis-bits"], &["tamis-workload"]),
     ("tamis", &["tamis-bits", "tamis-filter", "tamis-vfs"], &["tamis-workload"]),
+    ("tamis-backup", &["tamis", "tamis-vfs"], &["tamis-workload"]),
     ("tamis-bench", &["tamis", "tamis-filter", "tamis-workload"], &[]),
     (
         "tamis-cli",
-        &["tamis", "tamis-bench", "tamis-filter", "tamis-vfs", "tamis-workload"],
+        &["tamis", "tamis-backup", "tamis-bench", "tamis-filter", "tamis-vfs", "tamis-workload"],
         &["tamis-workload"],
     ),
     ("tamis-sim", &["tamis", "tamis-vfs", "tamis-workload"], &[]),
