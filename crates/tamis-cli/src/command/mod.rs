@@ -1,6 +1,7 @@
 //! The commands, one module each.
 
 mod advise;
+mod backup;
 mod bench;
 mod changes;
 mod checkpoint;
@@ -69,6 +70,7 @@ enum Command {
     Advise(advise::AdviseArgs),
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
+    Backup(backup::BackupArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
     Inspect(inspect::InspectArgs),
@@ -104,6 +106,7 @@ impl Cli {
             Command::Advise(args) => args.run(output),
             Command::Compact(args) => args.run(output),
             Command::Checkpoint(args) => args.run(output),
+            Command::Backup(args) => args.run(output),
             Command::Verify(args) => args.run(output),
             Command::Repair(args) => args.run(output),
             Command::Inspect(args) => args.run(output),

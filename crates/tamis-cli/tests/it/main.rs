@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod backup;
 mod bench;
 mod demo;
 mod entries;
@@ -127,6 +128,7 @@ fn help_has_examples_and_exit_codes() {
         "top",
         "compact",
         "checkpoint",
+        "backup",
         "verify",
         "repair",
         "inspect",
@@ -147,6 +149,10 @@ fn help_has_examples_and_exit_codes() {
         ["inspect", "view"],
         ["inspect", "log"],
         ["inspect", "manifest"],
+        ["backup", "list"],
+        ["backup", "verify"],
+        ["backup", "restore"],
+        ["backup", "prune"],
         ["bench", "list"],
         ["bench", "run"],
         ["filter", "eval"],
