@@ -83,18 +83,20 @@ impl S3Objects {
                 object_store::Error::NotFound { .. } => ErrorKind::NotFound,
                 object_store::Error::PermissionDenied { .. }
                 | object_store::Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
+                // Its code is in the body of the response only.
+                error if error.to_string().contains("NoSuchBucket") => ErrorKind::NotFound,
                 _ => ErrorKind::Other,
             };
-            io::Error::new(kind, first_line(&error))
+            io::Error::new(kind, without_body(&error))
         })
     }
 }
 
 /// The error without the body of the server's response.
-fn first_line(error: &object_store::Error) -> String {
+fn without_body(error: &object_store::Error) -> String {
     let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    line.chars().take(300).collect::<String>().trim_end_matches([':', ' ', '.']).to_owned()
+    let line = text.split(": <?xml").next().and_then(|text| text.lines().next()).unwrap_or_default();
+    line.trim_end_matches([':', ' ', '.']).to_owned()
 }
 
 impl Objects for S3Objects {

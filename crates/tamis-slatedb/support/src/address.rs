@@ -11,6 +11,7 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, RetryConfig};
+use tamis_s3_server::Credentials;
 use thiserror::Error;
 use url::Url;
 
@@ -40,15 +41,6 @@ pub enum AddressError {
         /// The store's error.
         source: object_store::Error,
     },
-}
-
-/// The keys of an account on an S3 server.
-#[derive(Debug, Clone)]
-pub struct Credentials {
-    /// The name of the account.
-    pub access_key: String,
-    /// Its secret.
-    pub secret_key: String,
 }
 
 /// An object store and a path in it.

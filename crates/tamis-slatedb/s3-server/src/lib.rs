@@ -4,6 +4,8 @@
 //! checks and writes in two steps, so that two requests at the same time could both succeed. This server executes
 //! conditional puts one after another.
 
+#![forbid(unsafe_code)]
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +21,14 @@ use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
-use crate::Credentials;
+/// The keys of an account on an S3 server.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// The name of the account.
+    pub access_key: String,
+    /// Its secret.
+    pub secret_key: String,
+}
 
 /// A bound server, before it serves.
 #[derive(Debug)]
