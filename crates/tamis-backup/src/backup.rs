@@ -18,7 +18,7 @@ use crate::{
     backup_list::BackupList,
     checkpoint::{Checkpoint, Source},
     error::{Error, Result},
-    format::{self, BACKUPS, Backup, FileEntry, FileList, Kind, Part, VERSION},
+    format::{self, BACKUPS, Backup, FileEntry, FileList, Kind, VERSION},
     lease::{Lease, Role},
     progress::{NoProgress, Progress},
     target::Target,
@@ -122,8 +122,10 @@ pub fn backup(source: Source<'_>, target: &Target, options: &BackupOptions) -> R
     let (object, encoded) = backup.encode();
     lease.check()?;
     target.put(&object, &encoded)?;
-    if lease.check().is_err() {
-        remove_if_incomplete(target, &object, all().flat_map(|file| &file.parts))?;
+    if let Err(error @ Error::LeaseLost { .. }) = lease.check() {
+        // A prune may have read the list before: it removes parts that this backup needs.
+        target.remove(&object)?;
+        return Err(error);
     }
     backup.object = object;
     let jumped = newest.filter(|newest| newest.time_milliseconds > backup.time_milliseconds);
@@ -152,18 +154,4 @@ fn whole_reason(newest: Option<&Backup>, previous: &Previous, tables: &FileList)
     let Some(newest) = newest else { return "there was no backup before".to_owned() };
     let new = tables.files.iter().filter(|file| !previous.contains(&file.name)).count();
     format!("the tables have changed since backup {} ({new} files are new)", newest.number)
-}
-
-/// A prune has removed the lease before the backup was complete: without its parts it must not be in the list.
-fn remove_if_incomplete<'a>(
-    target: &Target,
-    object: &str,
-    mut parts: impl Iterator<Item = &'a Part>,
-) -> Result<()> {
-    let existing = Known::list(target)?;
-    if parts.all(|part| existing.contains(part)) {
-        return Ok(());
-    }
-    target.remove(object)?;
-    Err(Error::LeaseLost { target: target.name().to_owned() })
 }

@@ -114,8 +114,9 @@ impl Checkpoint {
 
 impl Drop for Checkpoint {
     fn drop(&mut self) {
-        remove_folder(&*self.vfs, &self.folder);
+        // Windows removes no open folder.
         self.lock = None;
+        remove_folder(&*self.vfs, &self.folder);
     }
 }
 

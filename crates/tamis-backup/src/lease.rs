@@ -29,8 +29,8 @@ use crate::{
     digest::random_id,
     error::{Error, Result},
     format::LEASES,
-    objects::{Objects, none_if_missing},
-    target::Target,
+    objects::none_if_missing,
+    target::{LeaseTimes, Target},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,14 +97,13 @@ impl Lease {
     }
 
     fn write(target: &Target, name: String, purpose: &str) -> Result<Self> {
-        let objects = Arc::clone(target.objects());
         let purpose = purpose.to_owned();
         let content = move |beat| format!("{purpose} by process {}, beat {beat}\n", std::process::id());
-        objects.put(&name, content(0).as_bytes()).map_err(|error| target.fail("write", &name, error))?;
+        target.put(&name, content(0).as_bytes())?;
         let is_lost = Arc::new(AtomicBool::new(false));
         let (stop, stopped) = channel();
-        let (beat, own, lost) = (target.times().beat, name.clone(), Arc::clone(&is_lost));
-        let work = move || renew(&*objects, &own, &stopped, beat, &content, &lost);
+        let (of_thread, own, lost) = (target.clone(), name.clone(), Arc::clone(&is_lost));
+        let work = move || renew(&of_thread, &own, &stopped, &content, &lost);
         let thread = std::thread::Builder::new().name("tamis-lease".to_owned()).spawn(work);
         let thread = thread.map_err(|error| target.fail("renew", &name, error))?;
         Ok(Self { target: target.clone(), name, is_lost, stop: Some(stop), thread: Some(thread) })
@@ -133,23 +132,29 @@ impl Drop for Lease {
     }
 }
 
-/// The thread of a lease. It never writes a lease again that was removed.
+/// The thread of a lease. It never writes a lease again that was removed: if the process was suspended between its check and its write, by any
+/// clock, the lease counts as lost.
 fn renew(
-    objects: &dyn Objects,
+    target: &Target,
     name: &str,
     stopped: &Receiver<()>,
-    beat: Duration,
     content: &impl Fn(u64) -> String,
     is_lost: &AtomicBool,
 ) {
-    let mut number = 0;
+    let (objects, clock, mut number) = (target.objects(), SystemClock::default(), 0);
+    let LeaseTimes { beat, expiry, .. } = *target.times();
     while stopped.recv_timeout(beat) == Err(RecvTimeoutError::Timeout) {
         number += 1;
+        let times = [clock.now(), clock.since_epoch()];
         match objects.length(name) {
             Ok(None) => return is_lost.store(true, Ordering::Relaxed),
             // The next beat tries again.
             Ok(Some(_)) => drop(objects.put(name, content(number).as_bytes())),
             Err(_) => {}
+        }
+        let later = [clock.now(), clock.since_epoch()];
+        if later.iter().zip(times).any(|(later, time)| later.saturating_sub(time) > expiry / 2) {
+            return is_lost.store(true, Ordering::Relaxed);
         }
     }
 }

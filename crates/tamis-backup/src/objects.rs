@@ -140,7 +140,9 @@ impl Objects for FolderObjects {
 
     fn first_parts(&self) -> io::Result<Vec<String>> {
         let entries = none_if_missing(self.vfs.list(&self.root))?.unwrap_or_default();
-        Ok(entries.into_iter().map(|entry| entry.name).filter(|name| name != TEMPORARY).collect())
+        // A new file system has the folder `lost+found`, other systems hidden files.
+        let is_object = |name: &String| name != TEMPORARY && name != "lost+found" && !name.starts_with('.');
+        Ok(entries.into_iter().map(|entry| entry.name).filter(is_object).collect())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

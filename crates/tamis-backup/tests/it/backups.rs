@@ -282,6 +282,11 @@ fn wrong_targets_are_refused_and_unchanged() {
     let error = backup(Source::Db(&other), &place.target, &BackupOptions::default()).unwrap_err();
     assert!(matches!(error, Error::OtherStore { .. }), "{error}");
     assert_eq!(place.target.backups().unwrap().intact.len(), 1);
+    // A new disk is empty.
+    std::fs::create_dir_all(place.path("disk/lost+found")).unwrap();
+    std::fs::write(place.path("disk/.DS_Store"), "").unwrap();
+    let disk = tamis_backup::Target::folder(place.path("disk"));
+    backup(Source::Db(&place.db), &disk, &BackupOptions::default()).unwrap();
     // A missing target.
     let absent = tamis_backup::Target::folder(place.path("absent"));
     assert!(matches!(absent.backups(), Err(Error::NotATarget { .. })));

@@ -10,7 +10,7 @@ use std::{
 
 use tamis_backup::{BackupOptions, Error, Keep, NoProgress, Source, Target, backup, prune, restore, verify};
 
-use crate::support::{MemoryObjects, Place, fill, open, quick_leases, state};
+use crate::support::{MemoryObjects, Place, fill, open, quick_leases};
 
 /// Backups of a store that is written, prunes and restores, all at once: each listed backup can be restored at each time.
 #[test]
@@ -80,31 +80,37 @@ fn a_prune_says_who_uses_the_target() {
     let (place, objects) = Place::in_memory();
     fill(&place.db, 0..10, 0);
     place.backup();
+    let beat = |number: u64| {
+        let content = format!("a restore by process 4711, beat {number}\n").into_bytes();
+        objects.objects.lock().unwrap().insert("leases/use-0000000000000001".to_owned(), content);
+    };
+    beat(0);
     let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         scope.spawn(|| {
-            for beat in 0_u64.. {
-                let content = format!("a restore by process 4711, beat {beat}\n").into_bytes();
-                objects.objects.lock().unwrap().insert("leases/use-0000000000000001".to_owned(), content);
+            for number in 1.. {
+                beat(number);
                 std::thread::park_timeout(Duration::from_millis(20));
                 if is_done.load(Ordering::Relaxed) {
                     break;
                 }
             }
         });
-        let error = prune(&place.target, Keep::Count(1), &NoProgress).unwrap_err();
+        let result = prune(&place.target, Keep::Count(1), &NoProgress);
         is_done.store(true, Ordering::Relaxed);
-        assert!(matches!(error, Error::Busy { .. }) && error.to_string().contains("process 4711"), "{error}");
+        result
     });
+    let error = result.unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }) && error.to_string().contains("process 4711"), "{error}");
 }
 
-/// Removes all leases when the first part is put, as a prune does with those of a process that did not run for a minute.
-#[derive(Debug, Default)]
-struct Suspended(MemoryObjects);
+/// Removes all leases when an object of a folder is put, as a prune does with those of a process that did not run for a minute.
+#[derive(Debug)]
+struct Suspended(MemoryObjects, &'static str);
 
 impl tamis_backup::Objects for Suspended {
     fn put(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        if name.starts_with("objects/") {
+        if name.starts_with(self.1) {
             self.0.objects.lock().unwrap().retain(|name, _| !name.starts_with("leases/"));
         }
         self.0.put(name, bytes)
@@ -131,11 +137,13 @@ fn a_backup_that_was_suspended_is_not_in_the_list() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder.path().join("store"));
     fill(&db, 0..10, 0);
-    let target =
-        Target::of_objects(Arc::new(Suspended::default()), "memory").with_lease_times(quick_leases());
-    let error = backup(Source::Db(&db), &target, &BackupOptions::default()).unwrap_err();
-    assert!(matches!(error, Error::LeaseLost { .. }) && error.is_transient(), "{error}");
-    assert!(target.backups().unwrap().intact.is_empty());
-    assert!(restore(&target, folder.path().join("restored"), &Default::default()).is_err());
-    assert!(state(&db).len() == 10);
+    // Before the description is written, and after the last check before it.
+    for moment in ["objects/", "backups/"] {
+        let objects = Arc::new(Suspended(MemoryObjects::default(), moment));
+        let target = Target::of_objects(objects, "memory").with_lease_times(quick_leases());
+        let error = backup(Source::Db(&db), &target, &BackupOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::LeaseLost { .. }) && error.is_transient(), "{error}");
+        assert!(target.backups().unwrap().intact.is_empty());
+        assert!(restore(&target, folder.path().join("restored"), &Default::default()).is_err());
+    }
 }
