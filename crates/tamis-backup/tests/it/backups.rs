@@ -261,6 +261,30 @@ fn follow_uploads_changes_and_shows_the_loss() {
     assert_eq!(numbers, (1..=new).collect::<Vec<_>>());
 }
 
+/// An error of the target does not end it: the loss grows until a round succeeds.
+#[test]
+fn follow_continues_after_errors_of_the_target() {
+    let (place, objects) = Place::in_memory();
+    fill(&place.db, 0..10, 0);
+    let mut options = BackupOptions::default();
+    options.progress = std::sync::Arc::new(CancelAfter(400.into()));
+    let mut results = Vec::new();
+    follow(Source::Db(&place.db), &place.target, &options, Duration::from_millis(1), &mut |round| {
+        fill(&place.db, 0..10, results.len() as u64);
+        let failure = (results.len() % 2 == 0).then_some((5, std::io::ErrorKind::ConnectionReset));
+        *objects.failure.lock().unwrap() = failure;
+        results.push((round.result.is_ok(), round.loss_max));
+    })
+    .unwrap();
+    *objects.failure.lock().unwrap() = None;
+    assert!(results.len() > 4, "{results:?}");
+    for (index, pair) in results.windows(2).enumerate() {
+        assert_eq!(pair[0].0, index % 2 == 0, "{results:?}");
+        assert!(pair[0].0 || pair[1].1 > pair[0].1, "{results:?}");
+    }
+    assert_eq!(place.restore(None).len(), 10);
+}
+
 #[test]
 fn wrong_targets_are_refused_and_unchanged() {
     let place = Place::new();
@@ -303,4 +327,45 @@ fn wrong_targets_are_refused_and_unchanged() {
     std::fs::write(place.path("file"), "").unwrap();
     let error = refuse(&tamis_backup::Target::folder(place.path("file")));
     assert!(error.to_string().contains("is a file") || error.to_string().contains("directory"), "{error}");
+}
+
+/// A backup of a machine whose clock was years ahead: nothing depends on its time.
+#[test]
+fn a_clock_that_jumped_changes_no_order() {
+    use sha2::Digest as _;
+
+    let place = Place::new();
+    fill(&place.db, 0..100, 0);
+    place.backup();
+    let description = std::fs::read_to_string(&place.objects("backups")[0]).unwrap();
+    let time = description.split("\"time_milliseconds\":").nth(1).unwrap().split(',').next().unwrap();
+    let future = description.replace(time, "4102444800000").replace("\"number\":1,", "\"number\":2,");
+    let digest: String =
+        sha2::Sha256::digest(future.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(place.path(&format!("target/backups/0000000002-{}.json", &digest[..16])), future).unwrap();
+    fill(&place.db, 0..100, 1);
+    let report = place.backup();
+    assert_eq!((report.backup.number, report.clock_jumped_since), (3, Some(2)));
+    assert!(place.restore(None) == state(&place.db) && place.restore(Some("2")) != state(&place.db));
+    let backups = place.target.backups().unwrap();
+    assert_eq!(backups.find(Some("2100-01-02")).unwrap().number, 3);
+    assert!(matches!(backups.find(Some("2099-01-01")), Err(Error::ClockJumped { earlier: 2, later: 3, .. })));
+    assert!(
+        prune(&place.target, Keep::Age(Duration::from_secs(60)), &NoProgress).unwrap().removed.is_empty()
+    );
+    assert_eq!(prune(&place.target, Keep::Count(1), &NoProgress).unwrap().removed, [1, 2]);
+    assert!(place.restore(None) == state(&place.db));
+}
+
+#[test]
+fn a_full_target_and_a_full_disk_say_so() {
+    let (place, objects) = Place::in_memory();
+    fill(&place.db, 0..100, 0);
+    place.backup();
+    fill(&place.db, 0..100, 1);
+    *objects.failure.lock().unwrap() = Some((9, std::io::ErrorKind::StorageFull));
+    let error =
+        backup(Source::Db(&place.db), &place.target, &BackupOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("free space and run the command again, which continues"), "{error}");
+    assert!(place.backup().is_new && place.restore(None) == state(&place.db));
 }

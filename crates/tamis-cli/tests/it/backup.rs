@@ -25,7 +25,10 @@ fn a_backup_is_listed_verified_restored_and_pruned() {
     let printed = folder.ok(&["backup", "store", "target"]);
     assert!(printed.starts_with("backup 1 (whole): sequence number 1, "), "{printed}");
     folder.ok(&["put", "store", "apple", "green"]);
-    let report = json(&folder.ok(&["backup", "store", "target", "--log", "--json"]));
+    std::fs::create_dir(folder.path("temporary")).unwrap();
+    let words = ["backup", "store", "target", "--log", "--json", "--temporary", "temporary"];
+    let report = json(&folder.ok(&words));
+    assert_eq!(std::fs::read_dir(folder.path("temporary")).unwrap().count(), 0);
     assert!(report["backup"] == 2 && report["sequence"] == 2, "{report}");
     assert!(report["uploaded_bytes"].as_u64().unwrap() > 0 && report["seconds"].as_f64().unwrap() > 0.0);
 
