@@ -15,15 +15,7 @@ impl Target {
     /// # Errors
     /// [`Error::NotATarget`], [`Error::UnknownFormat`]. A damaged description is no error but in the list.
     pub fn backups(&self) -> Result<BackupList> {
-        let not_a_target = |found: String| Error::NotATarget { target: self.name().to_owned(), found };
-        match self.header() {
-            Ok(Some(_)) => {}
-            Ok(None) => return Err(not_a_target("is empty or missing".to_owned())),
-            Err(Error::Foreign { found, .. }) => {
-                return Err(not_a_target(format!("has no backups, but {found:?}")));
-            }
-            Err(error) => return Err(error),
-        }
+        self.require()?;
         let listed = self.objects().list(BACKUPS).map_err(|error| self.fail("list", BACKUPS, error))?;
         let names: Vec<String> = listed.into_iter().map(|object| object.name).collect();
         let decoded = in_parallel(&names, |object| {

@@ -213,6 +213,7 @@ pub(crate) fn pause(time: Duration) {
 
 /// A lease of a reader, which may be unable to write into the target: it runs without one then, and reports objects that are lost.
 pub(crate) fn lease_if_writable(target: &Target, purpose: &str) -> Result<Option<Lease>> {
+    target.require()?;
     match Lease::acquire(target, Role::User, purpose) {
         Ok(lease) => Ok(Some(lease)),
         Err(Error::Target { source, .. })

@@ -98,8 +98,7 @@ pub struct PruneReport {
 /// [`Error::Busy`] if a backup, restore or verification does not end in time; [`Error::Unprunable`]; [`Error::NotATarget`],
 /// [`Error::UnknownFormat`], [`Error::Target`], [`Error::LeaseLost`], [`Error::Cancelled`].
 pub fn prune(target: &Target, keep: Keep, progress: &dyn Progress) -> Result<PruneReport> {
-    // A wrong target gets no lease.
-    target.backups()?;
+    target.require()?;
     let lease = Lease::acquire(target, Role::Prune, "a prune")?;
     let backups = target.backups()?;
     let now = u64::try_from(SystemClock::default().since_epoch().as_millis()).unwrap_or(u64::MAX);

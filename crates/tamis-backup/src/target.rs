@@ -139,7 +139,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::Foreign`], [`Error::UnknownFormat`].
-    pub(crate) fn header(&self) -> Result<Option<TargetHeader>> {
+    fn header(&self) -> Result<Option<TargetHeader>> {
         let bytes = none_if_missing(self.objects.get(TARGET_OBJECT));
         if let Some(bytes) = bytes.map_err(|error| self.fail("read", TARGET_OBJECT, error))? {
             let header: TargetHeader = serde_json::from_slice(&bytes)
@@ -175,5 +175,19 @@ impl Target {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that the target has backups, or had some.
+    ///
+    /// # Errors
+    /// [`Error::NotATarget`], [`Error::UnknownFormat`].
+    pub(crate) fn require(&self) -> Result<()> {
+        let found = match self.header() {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => "is empty or missing".to_owned(),
+            Err(Error::Foreign { found, .. }) => format!("has no backups, but {found:?}"),
+            Err(error) => return Err(error),
+        };
+        Err(Error::NotATarget { target: self.name.clone(), found })
     }
 }

@@ -4,7 +4,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use tamis::{Db, KeyspaceOptions};
 use tamis_backup::{
-    BackupOptions, Error, Keep, Kind, NoProgress, Progress, Source, backup, follow, prune, verify,
+    BackupOptions, Error, Keep, Kind, NoProgress, Progress, RestoreOptions, Source, backup, follow, prune,
+    restore, verify,
 };
 
 use crate::support::{MemoryObjects, Place, fill, open, state};
@@ -313,15 +314,21 @@ fn wrong_targets_are_refused_and_unchanged() {
     backup(Source::Db(&place.db), &disk, &BackupOptions::default()).unwrap();
     // A missing target.
     let absent = tamis_backup::Target::folder(place.path("absent"));
-    assert!(matches!(absent.backups(), Err(Error::NotATarget { .. })));
+    for target in [&absent, &photos] {
+        assert!(matches!(target.backups(), Err(Error::NotATarget { .. })));
+        assert!(matches!(verify(target, &NoProgress), Err(Error::NotATarget { .. })));
+        let restored = restore(target, place.path("restored"), &RestoreOptions::default());
+        assert!(matches!(restored, Err(Error::NotATarget { .. })) && !place.path("restored").exists());
+    }
     assert!(!place.path("absent").exists());
+    assert_eq!(std::fs::read_dir(place.path("photos")).unwrap().count(), 1);
     for address in ["", "ftp://host/folder"] {
         assert!(matches!(tamis_backup::Target::open(address), Err(Error::Address { .. })));
     }
     #[cfg(not(feature = "s3"))]
     assert!(matches!(tamis_backup::Target::open("s3://bucket"), Err(Error::S3Unavailable { .. })));
     // The folder of a restore.
-    let error = tamis_backup::restore(&place.target, place.path("photos"), &Default::default()).unwrap_err();
+    let error = restore(&place.target, place.path("photos"), &RestoreOptions::default()).unwrap_err();
     assert!(matches!(error, Error::FolderNotEmpty { .. }), "{error}");
     // A file is no folder.
     std::fs::write(place.path("file"), "").unwrap();
