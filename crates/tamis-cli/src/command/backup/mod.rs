@@ -24,9 +24,9 @@ Examples:
   tamis backup restore /mnt/backups restored --to 2026-11-30T09:20
   tamis backup prune /mnt/backups --keep 7d
 
-TARGET is a folder or s3://bucket/path, with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
-AWS_ENDPOINT_URL from the environment. An interrupted backup continues with the next one. A program
-that has the store open makes backups with the crate tamis-backup.";
+TARGET is a folder, or s3://bucket/path with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION
+and AWS_ENDPOINT_URL from the environment. An interrupted backup continues with the next one. A
+program that has the store open makes backups with the crate tamis-backup.";
 
 /// Back up a store: make, list, verify, restore and prune incremental backups
 #[derive(Debug, Args)]
