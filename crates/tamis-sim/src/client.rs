@@ -1,19 +1,20 @@
 //! A client: makes its steps one after the other and judges each result.
 
+mod others;
 mod reads;
 mod transactions;
 mod writes;
 
 use std::sync::Arc;
 
-use tamis::{Scan, Snapshot, simulation::keyspace_id};
+use tamis::{Changes, Db, Scan, Snapshot, simulation::keyspace_id};
 
 use crate::{
     keys::Shape,
     model::{Bounds, Moment, States, Value},
     ops::{Direction, Move, Op, SLOT_COUNT},
     scan_check::{CheckedScan, Outcome},
-    store::Store,
+    store::{Mode, Store, install_hooks},
 };
 
 /// See the head of this file. It holds its scans and snapshots until the life ends.
@@ -25,6 +26,9 @@ pub struct Client {
     scans: Vec<Option<(CheckedScan, u64)>>,
     /// Each with the states that it may show: one, at different times.
     snapshots: Vec<Option<(Snapshot, States)>>,
+    /// The store as another process reads it.
+    reader: Option<Db>,
+    changes: Option<Changes>,
 }
 
 /// The result of a judgement; the error is the sentence that says what is wrong.
@@ -39,6 +43,8 @@ impl Client {
             store: Arc::clone(store),
             scans: slots().collect(),
             snapshots: (0..SLOT_COUNT).map(|_| None).collect(),
+            reader: None,
+            changes: None,
         }
     }
 
@@ -79,6 +85,8 @@ impl Client {
             }
             Op::SnapshotGet(slot, keyspace, key) => self.snapshot_get(*slot, *keyspace, key),
             Op::SnapshotRange(slot, keyspace, bounds) => self.snapshot_range(*slot, *keyspace, bounds),
+            Op::ReadAsOther(keyspace, bounds, opens) => self.read_as_other(*keyspace, bounds, *opens),
+            Op::Changes => self.read_changes(),
             _ => self.maintain(op),
         }
     }
@@ -88,6 +96,12 @@ impl Client {
         for slot in 0..SLOT_COUNT {
             self.close_scan(slot);
             self.drop_snapshot(slot);
+        }
+        self.changes = None;
+        if let Some(reader) = self.reader.take() {
+            install_hooks(&self.store.shared, &self.store.life, Mode::Ignore);
+            drop(reader);
+            install_hooks(&self.store.shared, &self.store.life, Mode::Observe);
         }
     }
 

@@ -141,6 +141,8 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "WritesRefused",
             "Panicked",
             "Closed",
+            "ChangesLost",
+            "ReaderRefused",
         ],
     ),
 ];
@@ -157,6 +159,7 @@ const ARGUED: &[(&str, &str)] = &[
     ("MissingFile", "no program removes files: `tests/it/repair.rs`"),
     ("Locked", "one store is open at a time: `tests/it/bad_input.rs`"),
     ("LockUnsupported", "locks in memory always work: `tests/it/bad_input.rs`"),
+    ("ReaderRefused", "files in memory have no permissions: `tests/it/names.rs`"),
     ("FolderLost", "no program moves the folder"),
     ("Forked", "a simulation does not fork: `tests/it/fork.rs`"),
     ("ValueTooLong", "256 MiB of memory for each try: `tests/it/bad_input.rs`"),

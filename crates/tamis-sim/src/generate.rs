@@ -235,7 +235,7 @@ impl Generator<'_> {
 
     fn maintenance(&mut self, client: usize) -> Step {
         let keyspace = self.keyspace();
-        let op = match self.below(37) {
+        let op = match self.below(43) {
             0..7 => Op::Flush,
             7..10 => Op::Compact(keyspace, self.bounds(keyspace)),
             10..13 => Op::WaitForJobs,
@@ -261,6 +261,8 @@ impl Generator<'_> {
                 Op::DeleteEach(keyspace, self.below(50), count)
             }
             34 => Op::SetOptions(keyspace, self.random.next_u64()),
+            35..39 => Op::ReadAsOther(keyspace, self.bounds(keyspace), self.below(3) == 0),
+            39..41 => Op::Changes,
             _ => Op::Sleep(1 + self.below(5_000)),
         };
         Step { client, op }

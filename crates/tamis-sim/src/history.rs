@@ -34,10 +34,10 @@ use crate::{
 };
 
 /// Files that a store and a copy of it may have open in some lives.
-const OPEN_FILES_MAX: u64 = 80;
+const OPEN_FILES_MAX: u64 = 240;
 
 /// The version of histories: it changes when a seed no longer means the same history.
-pub const HISTORY_VERSION: u32 = 4;
+pub const HISTORY_VERSION: u32 = 5;
 
 /// All that decides a history.
 #[derive(Debug, Clone)]

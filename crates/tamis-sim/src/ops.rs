@@ -219,6 +219,10 @@ pub enum Op {
     OpenTables(u64),
     /// A call that is refused; the number decides which.
     BadInput(u64, u64),
+    /// Reads a range as another process; the flag: with a new reader.
+    ReadAsOther(u64, Bounds, bool),
+    /// Reads the change feed.
+    Changes,
     /// Waits, in milliseconds.
     Sleep(u64),
     /// An event of the world.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tamis::{
-    Access, Compression, EventListener, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views,
+    Access, Compression, EventListener, Filters, KeepChanges, KeyspaceOptions, Layout, Options, TableFilter,
+    Views,
 };
 use tamis_workload::SplitMix64;
 
@@ -129,6 +130,7 @@ pub fn open(
         )
         .workers(one_of(random, &[0, 1, 2, 2, 3]).unwrap_or(2))
         .log_bytes_max((1 << random.below(4)) << 20)
+        .keep_changes(KeepChanges::bytes(one_of(random, &[0, 100_000, 4 << 20]).unwrap_or(0)))
         .deleted_range_keys(one_of(random, &[0, 2, 16, 64]).unwrap_or(64))
         .sample_queries(random.below(4) > 0)
         .default_keyspace(default_keyspace)

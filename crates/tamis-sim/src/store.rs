@@ -101,6 +101,7 @@ impl Store {
             Error::Io { .. } | Error::DiskFull { .. } => {
                 is_disturbed && faults_before.is_none_or(|before| fault_count > before || !flips.is_empty())
             }
+            Error::LockUnsupported { .. } => is_disturbed,
             Error::WritesRefused { .. } | Error::Panicked { .. } => is_disturbed && faults_before.is_none(),
             Error::ReadOnly { .. } => self.is_read_only,
             Error::Closed => life.is_closing(),

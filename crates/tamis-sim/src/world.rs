@@ -196,8 +196,15 @@ impl Life {
         if self.is_off() {
             return Err(io::Error::other("the machine is off"));
         }
-        let reads = [OperationKind::Read, OperationKind::Open, OperationKind::List, OperationKind::Exists];
-        if self.is_closed.load(Ordering::Relaxed) && path.starts_with(FOLDER) && !reads.contains(&kind) {
+        let reads = [
+            OperationKind::Read,
+            OperationKind::Open,
+            OperationKind::OpenFolder,
+            OperationKind::List,
+            OperationKind::Exists,
+        ];
+        let is_of_store = path.starts_with(FOLDER) && !path.starts_with(Path::new(FOLDER).join("readers"));
+        if self.is_closed.load(Ordering::Relaxed) && is_of_store && !reads.contains(&kind) {
             schedule.fail(format!("after the close of the store: {kind:?} of {}", path.display()));
         }
         self.coverage.note_operation(kind);

@@ -195,7 +195,7 @@ impl Client {
         let is_of = |write: &&Entry, key| write.keyspace == id && bounds_of(write).contains(key);
         let is_written = |key| {
             let newest = open.writes.iter().rfind(|write| is_of(write, key));
-            newest.is_some_and(|write| !matches!(write.kind, EntryKind::Merge | EntryKind::PutUntil))
+            newest.is_some_and(|write| write.kind != EntryKind::Merge)
         };
         if !matches!(part, Part::Get(_, key) if is_written(key)) {
             open.reads.push((id, read));

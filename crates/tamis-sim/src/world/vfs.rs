@@ -51,6 +51,10 @@ impl Vfs for SimVfs {
         self.open_by(OperationKind::Create, path, |inner| inner.create_direct(path))
     }
 
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        self.life.run(OperationKind::Lock, path, || self.inner.is_locked(path))
+    }
+
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.open_by(OperationKind::Create, path, |inner| inner.create_exclusive(path))
     }

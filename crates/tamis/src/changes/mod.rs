@@ -31,7 +31,10 @@ use crate::{
     file_name::FileName,
     frame::{Frame, FrameReader, file_bytes::FileBytes},
     key::{Kind, SEQUENCE_MAX, Sequence},
-    store::{engine::Engine, follower::ATTEMPTS},
+    store::{
+        engine::Engine,
+        follower::{ATTEMPTS, may_pass},
+    },
     table::reader::TableReader,
     version::folder,
     wal::{
@@ -270,12 +273,19 @@ impl Changes {
     }
 
     fn read(&mut self) -> Result<()> {
+        let engine = self.engine.clone();
+        // Nothing is written after the store is closed.
+        let _running = engine.store.context.begin_job()?;
         for _ in 0..ATTEMPTS {
             let visible = self.visible();
             if visible == self.last {
                 return Ok(());
             }
-            if self.read_log(visible)? {
+            let read = match self.read_log(visible) {
+                Err(error) if may_pass(&error) => continue,
+                read => read?,
+            };
+            if read {
                 if self.ready.is_empty() && self.last < visible && visible < SEQUENCE_MAX {
                     // Deferred writes are visible before they are in the files.
                     self.engine.store.log.flush_deferred()?;

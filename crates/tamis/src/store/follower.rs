@@ -16,6 +16,7 @@
 
 use std::{
     collections::BTreeSet,
+    io::ErrorKind,
     process,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -52,11 +53,20 @@ pub(crate) const ATTEMPTS: usize = 10;
 pub(crate) fn read_changing<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..ATTEMPTS {
         match read() {
-            Err(Error::Corruption { .. } | Error::MissingFile { .. }) => {}
+            Err(error) if may_pass(&error) => {}
             result => return result,
         }
     }
     read()
+}
+
+/// Whether a file may show this error because its writer is changing it: a record that is not complete, a segment that is cut to its records.
+pub(crate) fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Corruption { .. } | Error::MissingFile { .. } => true,
+        Error::Io { source, .. } => source.kind() == ErrorKind::UnexpectedEof,
+        _ => false,
+    }
 }
 
 /// Where a reader stands.
@@ -232,7 +242,7 @@ impl Follower {
             .map(|keyspace| (keyspace.id, keyspace))
             .collect();
         let known = now.catalog.known_log();
-        let files = LogFiles::among(&list()?, folder, known.clone());
+        let files = LogFiles::of_live_log(folder, known.clone())?;
         let (report, ..) = LogReplay::new(&keyspaces, None).read(&files, folder, known)?;
         place.last_sequence = place.last_sequence.max(report.last_sequence);
         Ok(ReadLog::Replayed(keyspaces, report.segments))

@@ -77,6 +77,7 @@ pub(crate) fn recover(
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(folder, &entries, runtime)?, None),
+        FolderKind::Database if options.read_only => VersionSet::open(folder, &entries, Mode::Reader)?,
         FolderKind::Database => VersionSet::open(folder, &entries, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
@@ -253,7 +254,10 @@ impl Recovery<'_> {
         report: &mut OpenReport,
     ) -> Result<(ReplayReport, Option<UnreplayedLog>)> {
         let known = self.versions.catalog().known_log();
-        let files = LogFiles::among(self.entries, self.folder, known.clone());
+        let files = match options.read_only {
+            true => LogFiles::of_live_log(self.folder, known.clone())?,
+            false => LogFiles::among(self.entries, self.folder, known.clone()),
+        };
         let replay = LogReplay::new(self.keyspaces, (!options.read_only).then_some(options.log_bytes_max));
         let (found, inserted, unreplayed) = replay.read(&files, self.folder, known)?;
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();

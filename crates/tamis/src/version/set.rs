@@ -96,6 +96,8 @@ pub(crate) enum Mode {
     ReadWrite,
     /// Writes no file.
     ReadOnly,
+    /// Writes no file, and another process may be writing: the folder is listed again, after the manifest was read.
+    Reader,
 }
 
 impl VersionSet {
@@ -134,6 +136,8 @@ impl VersionSet {
         let contents = manifest::read(folder, current)?;
         let position = contents.position(current);
         let mut catalog = replay(&contents, &obsolete_files)?;
+        let listed = if mode == Mode::Reader { Some(folder::list(folder)?) } else { None };
+        let entries = listed.as_deref().unwrap_or(entries);
         folder::check_tables(entries, folder.path(), &catalog, &contents.path)?;
         catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(entries)));
         check_numbers(&catalog.counters, &contents.path)?;

@@ -63,6 +63,8 @@ pub(crate) struct LogFile {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
+    /// It is read up to here.
+    limit: u64,
     folder: Folder,
 }
 
@@ -72,7 +74,7 @@ impl LogFile {
     /// # Errors
     /// [`Error::MissingFile`]; the system's.
     pub(crate) fn open(&self) -> Result<FileBytes> {
-        Ok(FileBytes::open(&self.folder, &self.path)?.limited_to(self.length))
+        Ok(FileBytes::open(&self.folder, &self.path)?.limited_to(self.limit))
     }
 }
 
@@ -105,6 +107,22 @@ impl LogFiles {
         Self::of_segments(found, folder, known)
     }
 
+    /// The segments of a log that another process may be writing. A list that is made meanwhile may have a segment without an earlier one, and old lengths: a second
+    /// list has what the first one lacks, and segments are read up to the lengths that they have then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn of_live_log(folder: &Folder, known: KnownLog) -> Result<Self> {
+        let mut files = Self::find(folder, known.clone())?;
+        let again = Self::find(folder, known)?;
+        let is_new = |segment: &LogFile| !files.segments.iter().any(|other| other.number == segment.number);
+        let new: Vec<LogFile> = again.segments.into_iter().filter(is_new).collect();
+        files.segments.extend(new);
+        files.segments.sort_unstable_by_key(|segment| segment.number);
+        files.segments.iter_mut().for_each(|segment| segment.limit = u64::MAX);
+        Ok(files)
+    }
+
     /// The segments of a log that is being written, as its writer knows them: their numbers and the lengths of their valid parts. Later
     /// appends do not change the result of a read.
     pub(crate) fn of_open_log(segments: &[SegmentEnd], folder: &Folder, known: KnownLog) -> Self {
@@ -121,7 +139,7 @@ impl LogFiles {
                 continue;
             }
             let path = FileName::Log(number).path(folder);
-            segments.push(LogFile { number, path, length, folder: folder.clone() });
+            segments.push(LogFile { number, path, length, limit: length, folder: folder.clone() });
         }
         segments.sort_unstable_by_key(|segment: &LogFile| segment.number);
         Self { folder: folder.clone(), known, segments, obsolete }

@@ -204,3 +204,95 @@ fn a_table_can_be_written_after_its_writer_was_killed() {
     assert_eq!(table.finish().unwrap().entry_count, 1);
     assert_eq!(names().collect::<Vec<_>>(), ["t.table"]);
 }
+
+/// Names the folder to the process that reads until it is killed.
+const READER_VARIABLE: &str = "TAMIS_TEST_KILL_READER";
+
+fn open_reader(folder: &Path) -> (Db, [Keyspace; 2]) {
+    let db = Db::open_reader(folder).expect("a reader opens next to any writer");
+    let keyspaces = ["left", "right"].map(|name| db.keyspace(name).expect("the writer has created it"));
+    (db, keyspaces)
+}
+
+/// The process that reads until it is killed.
+#[test]
+fn reader_child() {
+    let Some(folder) = std::env::var_os(READER_VARIABLE) else { return };
+    let (db, keyspaces) = open_reader(Path::new(&folder));
+    let mut last = [0; THREAD_COUNT as usize];
+    // Until it is killed, or the parent is.
+    while std::io::stdout().write_all(b"\nread\n").is_ok() {
+        for (thread, last) in (0..).zip(&mut last) {
+            let count = count_batches(&keyspaces, thread);
+            assert!(count >= *last, "thread {thread}: {count} after {last}");
+            *last = count;
+        }
+        db.refresh().expect("the files of a reader stay");
+    }
+}
+
+/// The next acknowledgement of a writing process.
+fn next_acknowledged(output: &mut impl BufRead) -> (u64, u64) {
+    loop {
+        let mut line = String::new();
+        assert!(output.read_line(&mut line).expect("a pipe can be read") > 0, "the writer ended");
+        let numbers = line.trim_end().split_once("acknowledged ").and_then(|(_, rest)| rest.split_once(' '));
+        if let Some((thread, number)) = numbers {
+            return (thread.parse().unwrap(), number.parse().unwrap());
+        }
+    }
+}
+
+#[test]
+fn readers_see_each_acknowledged_batch_of_writers_that_are_killed_and_outlive_killed_readers() {
+    for seed in 0..if crate::support::is_deep() { 20 } else { 1 } {
+        kill_writers_and_readers(seed, 10);
+    }
+}
+
+fn kill_writers_and_readers(seed: u64, round_count: u64) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    drop(open(folder.path()).expect("a new store"));
+    let mut random = SplitMix64::new(seed);
+    let (reader, keyspaces) = open_reader(folder.path());
+    let mut counts = [0; THREAD_COUNT as usize];
+    for round in 0..round_count {
+        let mut writer = start(folder.path());
+        let mut output = BufReader::new(writer.stdout.take().expect("it is piped"));
+        let mut other = start_child("kill::reader_child", READER_VARIABLE, folder.path());
+        for _ in 0..1 + random.below(3) {
+            for _ in 0..1 + random.below(60) {
+                let (thread, number) = next_acknowledged(&mut output);
+                let count: &mut u64 = &mut counts[thread as usize];
+                *count = (*count).max(number + 1);
+            }
+            reader.refresh().expect("the files of a reader stay");
+            let (new, of_new) = open_reader(folder.path());
+            for (thread, count) in (0..).zip(&counts) {
+                for keyspaces in [&keyspaces, &of_new] {
+                    let found = count_batches(keyspaces, thread);
+                    assert!(found >= *count, "round {round}, thread {thread}: {found} of {count} batches");
+                }
+            }
+            drop(new);
+        }
+        // One of the two is killed first.
+        let (first, second) =
+            if random.below(2) == 0 { (&mut writer, &mut other) } else { (&mut other, &mut writer) };
+        first.kill().expect("it runs");
+        first.wait().expect("it is dead");
+        reader.refresh().expect("the files of a reader stay");
+        second.kill().expect("it runs");
+        second.wait().expect("it is dead");
+        if random.below(4) == 0 {
+            let (db, _) = open(folder.path()).expect("the store opens after a kill");
+            assert_eq!(db.statistics().readers.len(), 1, "the killed reader is gone");
+            db.wait_for_compactions().expect("jobs end");
+            db.close().expect("the store can be closed");
+        }
+    }
+    drop((reader, keyspaces));
+    let (db, _) = open(folder.path()).expect("the store opens after a kill");
+    assert_eq!(db.statistics().readers, []);
+    assert!(db.verify().expect("the store can be verified").is_sound());
+}
