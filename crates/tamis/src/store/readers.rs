@@ -254,10 +254,16 @@ fn list(folder: &Folder, readers: &Path) -> Result<Vec<String>> {
 /// The version of a reader; `None` if it has ended.
 fn version_of(folder: &Folder, path: &Path) -> Result<Option<Option<ReadVersion>>> {
     match folder.is_locked(path) {
-        Ok(false) => {
-            let _ = folder.remove(path);
-            return Ok(None);
-        }
+        // The reader has ended, or it has created the file and not locked it yet: only the process that locks the file may remove it.
+        Ok(false) => match folder.create_exclusive(path) {
+            Ok(_locked) => {
+                let _ = folder.remove(path);
+                return Ok(None);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            // It stays, without an effect.
+            Err(_) => return Ok(None),
+        },
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         // It is unknown whether the reader has ended.
         Ok(true) | Err(_) => {}
