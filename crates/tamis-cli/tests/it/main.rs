@@ -12,6 +12,7 @@ mod generate;
 mod interrupts;
 mod load;
 mod maintenance;
+mod other_processes;
 mod page;
 mod readme;
 #[cfg(unix)]
