@@ -97,6 +97,10 @@ export interface OpenOptions extends AbstractOpenOptions {
   workers?: number | undefined
   /** The size of the write-ahead log at which memtables are flushed. Default: 1 GiB. */
   logBytesMax?: Bytes | undefined
+  /** The size of the log that stays for the change feed of programs in other languages. Default: 0. */
+  keepChangesBytes?: Bytes | undefined
+  /** The greatest age of the log that stays for the change feed. Default: any age. */
+  keepChangesSeconds?: number | undefined
   /** The size of a memtable. Default: 64 MiB. */
   memtableBytes?: Bytes | undefined
   /** The size of a block. Default: 4 KiB. */

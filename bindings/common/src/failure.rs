@@ -63,6 +63,8 @@ pub enum Code {
     MergeOperatorMissing = 25,
     /// The merge operator has no value for the key. Nothing is changed, and other keys are not affected.
     MergeFailed = 26,
+    /// The log no longer has the next change of a feed. Read a snapshot, and begin a feed behind its sequence number.
+    ChangesLost = 27,
 }
 
 /// The changed keys of [`Code::Conflict`].
@@ -83,12 +85,14 @@ pub struct Failure {
     pub message: String,
     /// The keys of [`Code::Conflict`].
     pub conflict: Option<Box<Conflict>>,
+    /// The first position at which a feed can begin, of [`Code::ChangesLost`].
+    pub first_available: Option<u64>,
 }
 
 impl Failure {
     /// Creates a failure with a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), conflict: None }
+        Self { code, message: message.into(), conflict: None, first_available: None }
     }
 
     /// An invalid argument.
@@ -131,7 +135,9 @@ impl From<Error> for Failure {
             Error::KeyspaceNotFound { .. } => Code::KeyspaceNotFound,
             Error::KeyspaceExists { .. } => Code::KeyspaceExists,
             Error::KeyspaceDropped => Code::KeyspaceDropped,
-            Error::ReadOnly { .. } | Error::NotWritable { .. } | Error::ReaderRefused { .. } => Code::ReadOnly,
+            Error::ReadOnly { .. } | Error::NotWritable { .. } | Error::ReaderRefused { .. } => {
+                Code::ReadOnly
+            }
             Error::WritesRefused { .. } => Code::WritesRefused,
             Error::Closed => Code::Closed,
             Error::Forked => Code::Forked,
@@ -139,14 +145,18 @@ impl From<Error> for Failure {
             Error::ExclusiveTransaction => Code::ExclusiveTransaction,
             Error::MergeOperatorMissing { .. } => Code::MergeOperatorMissing,
             Error::MergeFailed { .. } => Code::MergeFailed,
+            Error::ChangesLost { .. } => Code::ChangesLost,
             _ => Code::Other,
         };
-        let message = error.to_string();
-        let conflict = match error {
-            Error::Conflict { keyspace, keys } => Some(Box::new(Conflict { keyspace, keys })),
-            _ => None,
-        };
-        Self { code, message, conflict }
+        let mut failure = Self::new(code, error.to_string());
+        match error {
+            Error::Conflict { keyspace, keys } => {
+                failure.conflict = Some(Box::new(Conflict { keyspace, keys }));
+            }
+            Error::ChangesLost { first_available } => failure.first_available = Some(first_available),
+            _ => {}
+        }
+        failure
     }
 }
 

@@ -12,8 +12,17 @@ use tamis::{
 use crate::Failure;
 
 /// Names of options of a database.
-pub const DATABASE_NAMES: &[&str] =
-    &["create_if_missing", "read_only", "lock", "cache_bytes", "table_access", "workers", "log_bytes_max"];
+pub const DATABASE_NAMES: &[&str] = &[
+    "create_if_missing",
+    "read_only",
+    "lock",
+    "cache_bytes",
+    "table_access",
+    "workers",
+    "log_bytes_max",
+    "keep_changes_bytes",
+    "keep_changes_seconds",
+];
 
 /// Names of options of a keyspace.
 pub const KEYSPACE_NAMES: &[&str] = &[
@@ -43,6 +52,8 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "table_access" => options.table_access = access(value)?,
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
+        "keep_changes_bytes" => options.keep_changes.bytes = bytes(name, value)?,
+        "keep_changes_seconds" => options.keep_changes.time = Duration::from_secs(number(name, value)?),
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);
         }

@@ -79,6 +79,7 @@ const fn level_code(code: Code) -> &'static str {
         Code::Size => "LEVEL_TOO_LARGE",
         Code::MergeOperatorMissing => "LEVEL_MERGE_OPERATOR_MISSING",
         Code::MergeFailed => "LEVEL_MERGE_FAILED",
+        Code::ChangesLost => "LEVEL_CHANGES_LOST",
         Code::Panic => "LEVEL_INTERNAL_ERROR",
         _ => "LEVEL_ERROR",
     }

@@ -41,6 +41,7 @@ const fn class_name(code: Code) -> &'static str {
         Code::TransactionEnded => "TransactionEndedError",
         Code::MergeOperatorMissing => "MergeOperatorMissingError",
         Code::MergeFailed => "MergeFailedError",
+        Code::ChangesLost => "ChangesLostError",
         Code::Ok | Code::Other => "Error",
     }
 }
@@ -53,10 +54,11 @@ pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
         .get_or_try_init(py, || py.import("tamis.errors").map(Bound::unbind))
         .and_then(|module| module.bind(py).getattr(class_name(failure.code)))
         .and_then(|class| Ok(class.cast_into::<PyType>()?));
-    match (class, failure.conflict) {
-        (Ok(class), None) => PyErr::from_type(class, (failure.message,)),
-        (Ok(class), Some(conflict)) => of_conflict(py, class, failure.message, *conflict),
-        (Err(error), _) => error,
+    match (class, failure.conflict, failure.first_available) {
+        (Ok(class), Some(conflict), _) => of_conflict(py, class, failure.message, *conflict),
+        (Ok(class), None, Some(position)) => PyErr::from_type(class, (failure.message, position)),
+        (Ok(class), None, None) => PyErr::from_type(class, (failure.message,)),
+        (Err(error), ..) => error,
     }
 }
 

@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use tamis::{Db, Error, Layout, Views};
+use tamis::{Db, Error, KeepChanges, Layout, Views};
 
 use super::*;
 use crate::Code;
@@ -15,6 +15,8 @@ fn every_name_sets_an_option() {
         ("table_access", "direct"),
         ("workers", "1"),
         ("log_bytes_max", "2097152"),
+        ("keep_changes_bytes", "1GiB"),
+        ("keep_changes_seconds", "86400"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),
@@ -37,6 +39,7 @@ fn every_name_sets_an_option() {
     }
     let keyspace = &options.default_keyspace;
     assert_eq!(options.cache_bytes, 8 << 20);
+    assert_eq!(options.keep_changes, KeepChanges::bytes(1 << 30).time(Duration::from_secs(86_400)));
     assert_eq!(keyspace.layout, Layout::Tiered { runs_per_level: 6, space_amplification_percent: 300 });
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
     assert_eq!(keyspace.filters.of_level(0), []);
@@ -51,6 +54,8 @@ fn invalid_values_are_rejected_with_advice() {
         ("cache_bytes", "many", "bytes"),
         ("cache_bytes", "99999999999GiB", "bytes"),
         ("workers", "many", "number"),
+        ("keep_changes_bytes", "all", "bytes"),
+        ("keep_changes_seconds", "-1", "number"),
         ("block_bytes", "8GiB", "fewer"),
         ("read_only", "yes", "true"),
         ("table_access", "mmap", "mapped"),

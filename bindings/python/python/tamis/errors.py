@@ -2,6 +2,7 @@
 
 __all__ = [
     "BusyError",
+    "ChangesLostError",
     "ClosedError",
     "ConflictError",
     "CorruptionError",
@@ -119,6 +120,17 @@ class MergeOperatorMissingError(Error):
 
 class MergeFailedError(Error):
     """The merge operator has no value for the key. Nothing is changed, and other keys are not affected."""
+
+
+class ChangesLostError(Error):
+    """The log no longer has the next change of a feed. Read a snapshot, and begin a feed behind its sequence number.
+
+    `first_available` is the first position at which a feed can begin.
+    """
+
+    def __init__(self, message: str, first_available: int = 0) -> None:
+        super().__init__(message)
+        self.first_available = first_available
 
 
 class KeyspaceNotFoundError(Error, LookupError):

@@ -18,6 +18,7 @@ __all__ = [
     "LostRange",
     "OpenReport",
     "QuarantinedFile",
+    "Reader",
     "RepairReport",
     "Statistics",
     "TableReport",
@@ -269,6 +270,15 @@ class DroppedKeyspace(TypedDict):
 
     name: str
     bytes: int
+
+
+class Reader(TypedDict):
+    """A reader in another process or object, and what the store keeps for it."""
+
+    process_id: int
+    age_seconds: float
+    sequence: int
+    held_bytes: int
 
 
 class Statistics(TypedDict):
