@@ -135,6 +135,52 @@ int main(int count, char **arguments) {
     } catch (const tamis::error &error) {
         REQUIRE(error.code() == TAMIS_CODE_KEYSPACE_DROPPED);
     }
+
+    // A reader, usually in another process, and the changes that it follows.
+    tamis::database reader(folder, tamis::options().set("read_only", "true"));
+    REQUIRE(reader.is_reader() && !db.is_reader());
+    tamis::change_feed feed = reader.changes(db.take_snapshot().sequence());
+    batch.put(fruits, "lime", "green").put_until(fruits, "offer", "fig", late).remove(fruits, "apple");
+    db.write(batch);
+    REQUIRE(feed.next(std::chrono::seconds(10)) && feed.change().kind() == TAMIS_CHANGE_KIND_PUT && !feed.change().is_last());
+    REQUIRE(feed.change().keyspace() == "default" && feed.change().key() == "lime" && feed.change().value() == "green");
+    REQUIRE(feed.position() < feed.change().sequence());
+    REQUIRE(feed.next() && feed.change().kind() == TAMIS_CHANGE_KIND_PUT_UNTIL && late - feed.change().expires_at() < std::chrono::seconds(1));
+    REQUIRE(feed.next() && feed.change().kind() == TAMIS_CHANGE_KIND_DELETE && feed.change().is_last() && !feed.next());
+    REQUIRE(feed.position() == db.take_snapshot().sequence());
+    try {
+        feed.ingested([](const tamis::change &) {});
+        REQUIRE(false);
+    } catch (const tamis::error &error) {
+        REQUIRE(error.code() == TAMIS_CODE_INVALID_ARGUMENT);
+    }
+    const std::string table = folder + ".table";
+    const char *const tables[] = {table.c_str()};
+    tamis_table_writer *writer = nullptr;
+    REQUIRE(tamis_table_writer_new(fruits.get(), tables[0], &writer, nullptr) == TAMIS_CODE_OK);
+    REQUIRE(tamis_table_writer_put(writer, nullptr, 0, nullptr, 0, nullptr) == TAMIS_CODE_SIZE);
+    for (const char *key : {"melon", "nut"})
+        REQUIRE(tamis_table_writer_put(writer, reinterpret_cast<const uint8_t *>(key), std::string_view(key).size(), nullptr, 0, nullptr) == TAMIS_CODE_OK);
+    REQUIRE(tamis_table_writer_finish(writer, nullptr) == TAMIS_CODE_OK);
+    tamis_table_writer_free(writer);
+    REQUIRE(tamis_ingest(db.get(), fruits.get(), tables, 1, false, nullptr, nullptr) == TAMIS_CODE_OK);
+    REQUIRE(feed.next(std::chrono::seconds(10)) && feed.change().kind() == TAMIS_CHANGE_KIND_INGEST);
+    std::string keys;
+    feed.ingested([&keys](const tamis::change &write) { keys += write.key(); });
+    REQUIRE(keys == "melonnut");
+    try {
+        feed.ingested([](const tamis::change &) { throw std::runtime_error("passed on"); });
+        REQUIRE(false);
+    } catch (const std::runtime_error &error) {
+        REQUIRE(std::string_view(error.what()) == "passed on");
+    }
+    reader.refresh();
+    REQUIRE(reader.default_keyspace().contains("lime"));
+    reader.refresh_every(std::chrono::milliseconds(5));
+    fruits.remove("lime");
+    while (reader.default_keyspace().contains("lime"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+
     REQUIRE(db.statistics().find("\"writes\":") != std::string::npos);
     db.close();
     return 0;

@@ -4,7 +4,7 @@
 // after a failure it is a message for people, which the caller frees with tamis_text_free; after a success it is NULL.
 // Results are stored through pointers: after a failure they are NULL, 0 or false.
 //
-// Handles. Any number of threads may use a handle at the same time, except batches, scans, writers, builders and options: a second
+// Handles. Any number of threads may use a handle at the same time, except batches, scans, feeds, writers, builders and options: a second
 // thread gets TAMIS_CODE_BUSY. Handles may be freed on any thread and in any order. A database is closed by
 // tamis_close, or when the last of its handles is freed. Do not use or free a handle during or after its free.
 //
@@ -83,6 +83,8 @@ typedef enum tamis_code {
     TAMIS_CODE_MERGE_OPERATOR_MISSING = 25,
     // The merge operator has no value for the key. Nothing is changed, and other keys are not affected.
     TAMIS_CODE_MERGE_FAILED = 26,
+    // The log no longer has the next change of a feed. Read a snapshot, and begin a feed behind its sequence number.
+    TAMIS_CODE_CHANGES_LOST = 27,
 } tamis_code;
 
 // The kinds of bounds.
@@ -105,6 +107,26 @@ typedef enum tamis_candidate {
     TAMIS_CANDIDATE_BYTES = 2,
 } tamis_candidate;
 
+// What has changed.
+typedef enum tamis_change_kind {
+    // `key` has the value `value`.
+    TAMIS_CHANGE_KIND_PUT = 0,
+    // `key` has the value `value` until `expires_at_ms`.
+    TAMIS_CHANGE_KIND_PUT_UNTIL = 1,
+    // `value` is an operand of the keyspace's merge operator for `key`.
+    TAMIS_CHANGE_KIND_MERGE = 2,
+    // `key` was deleted.
+    TAMIS_CHANGE_KIND_DELETE = 3,
+    // The keys from `key` on, up to `value` (excluded), were deleted; without an end the `data` of `value` is NULL.
+    TAMIS_CHANGE_KIND_DELETE_RANGE = 4,
+    // Tables were ingested; tamis_changes_ingested reads their writes.
+    TAMIS_CHANGE_KIND_INGEST = 5,
+    // The keyspace was created.
+    TAMIS_CHANGE_KIND_KEYSPACE_CREATED = 6,
+    // The keyspace was dropped, with all its entries.
+    TAMIS_CHANGE_KIND_KEYSPACE_DROPPED = 7,
+} tamis_change_kind;
+
 // The durability of a write when the call returns.
 typedef enum tamis_durability {
     // Buffered in the process: a crash of the process may lose it.
@@ -125,6 +147,9 @@ typedef enum tamis_isolation {
 
 // A write batch. One thread uses it at a time.
 typedef struct tamis_batch tamis_batch;
+
+// A change feed. One thread uses it at a time.
+typedef struct tamis_changes tamis_changes;
 
 // An open database.
 typedef struct tamis_db tamis_db;
@@ -175,6 +200,28 @@ typedef struct tamis_bound {
     // The key; ignored for an unbounded range.
     struct tamis_bytes key;
 } tamis_bound;
+
+// A write of a commit, or another change. Its bytes are valid until the next call with the feed.
+typedef struct tamis_change {
+    // A number of tamis_change_kind.
+    int32_t kind;
+    // Whether it is the last write of its commit. Other changes than writes are alone in their commit.
+    bool is_last;
+    // The sequence number of the last write of its commit: the position behind the commit.
+    uint64_t sequence;
+    // The time of expiry of TAMIS_CHANGE_KIND_PUT_UNTIL in milliseconds since 1970, UTC; otherwise 0.
+    uint64_t expires_at_ms;
+    // The name of the keyspace in UTF-8, without a zero byte at its end; empty if it was dropped before the feed has read an ingest.
+    struct tamis_bytes keyspace;
+    // The key.
+    struct tamis_bytes key;
+    // The value, the operand or the upper bound.
+    struct tamis_bytes value;
+} tamis_change;
+
+// Receives a write of an ingest, which is valid during the call. Returns whether it wants the next one. It must not throw or longjmp, and
+// must not use the feed.
+typedef bool (*tamis_ingested_callback)(void *context, const struct tamis_change *write);
 
 // Receives an event as JSON, which is valid during the call. The fields are those of the events of the Rust interface, with `kind`.
 typedef void (*tamis_event_callback)(void *context, const char *json);
@@ -294,6 +341,51 @@ enum tamis_code tamis_write(const struct tamis_db *database,
 
 // Frees a batch. NULL is allowed.
 void tamis_batch_free(struct tamis_batch *batch);
+
+// Lets a database that is open read-only see all that was written before the call. Existing scans and snapshots do not change. It does
+// nothing in the process that writes.
+enum tamis_code tamis_refresh(const struct tamis_db *database,
+                              char **message);
+
+// Like tamis_refresh, in a thread of the library, now and each time that an interval of at least a millisecond has passed, until the database is closed.
+enum tamis_code tamis_refresh_every(const struct tamis_db *database,
+                                    uint64_t interval_ms,
+                                    char **message);
+
+// Returns whether the database is open read-only.
+enum tamis_code tamis_is_reader(const struct tamis_db *database, bool *is_reader, char **message);
+
+// Opens a feed of the changes behind a position, in the order of the commits: 0, the sequence number of a snapshot, or a position that the program
+// has stored. TAMIS_CODE_CHANGES_LOST: the log no longer has the next change; read a snapshot, and open a feed at its sequence number. The
+// options keep_changes_bytes and keep_changes_seconds of the process that writes keep the log. Free it with tamis_changes_free.
+enum tamis_code tamis_changes_open(const struct tamis_db *database,
+                                   uint64_t position,
+                                   struct tamis_changes **changes,
+                                   char **message);
+
+// Returns the next write or other change; waits for it for at most `wait_ms` milliseconds, 0: not at all. `has_change` is false if there is none yet.
+// The writes of a commit follow each other; those to keyspaces that were dropped before the feed has read the commit are left out.
+enum tamis_code tamis_changes_next(const struct tamis_changes *changes,
+                                   uint64_t wait_ms,
+                                   struct tamis_change *change,
+                                   bool *has_change,
+                                   char **message);
+
+// Calls a function with each write of the ingest that tamis_changes_next has returned last: range deletes first, then puts and deletes in
+// key order. Reads the tables, which stay as long as the log; TAMIS_CODE_CHANGES_LOST: a table was deleted.
+enum tamis_code tamis_changes_ingested(const struct tamis_changes *changes,
+                                       tamis_ingested_callback callback,
+                                       void *context,
+                                       char **message);
+
+// Returns the position behind the last commit that the feed has returned with all its writes. A program stores it with what it has done, and opens the next
+// feed there.
+enum tamis_code tamis_changes_position(const struct tamis_changes *changes,
+                                       uint64_t *position,
+                                       char **message);
+
+// Frees a feed. NULL is allowed.
+void tamis_changes_free(struct tamis_changes *changes);
 
 // Opens or creates the database in a folder. `options` may be NULL. Close it with tamis_close or tamis_db_free.
 enum tamis_code tamis_open(const char *folder,

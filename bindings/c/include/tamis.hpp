@@ -1,7 +1,7 @@
 // RAII wrappers of tamis.h for C++17, in one file without a library of its own.
 //
 // Errors are exceptions of the class tamis::error. Handles free themselves, can be moved and not copied, and follow the rules of tamis.h: any thread
-// may use a database, a keyspace, a snapshot or a transaction; batches and scans serve one thread at a time. Keys and values are std::string_view of any
+// may use a database, a keyspace, a snapshot or a transaction; batches, scans and feeds serve one thread at a time. Keys and values are std::string_view of any
 // bytes; a scan returns views that are valid until its next call.
 //
 //     tamis::database db("store");
@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -194,6 +195,79 @@ private:
     detail::owner<tamis_scan, tamis_scan_free> handle_;
     tamis_bytes key_{};
     tamis_bytes value_{};
+};
+
+// A write of a commit, or another change. Its bytes are valid until the next call with the feed.
+class change {
+public:
+    explicit change(tamis_change fields = tamis_change{}) noexcept : fields_(fields) {}
+    tamis_change_kind kind() const noexcept { return static_cast<tamis_change_kind>(fields_.kind); }
+    // Whether it is the last write of its commit.
+    bool is_last() const noexcept { return fields_.is_last; }
+    // The position behind its commit.
+    uint64_t sequence() const noexcept { return fields_.sequence; }
+    std::string_view keyspace() const noexcept { return detail::view(fields_.keyspace.data, fields_.keyspace.length); }
+    std::string_view key() const noexcept { return detail::view(fields_.key.data, fields_.key.length); }
+    // The value, the operand, or the upper bound of a range delete, whose data() is null without an end.
+    std::string_view value() const noexcept { return detail::view(fields_.value.data, fields_.value.length); }
+    std::chrono::system_clock::time_point expires_at() const noexcept {
+        return std::chrono::system_clock::time_point(std::chrono::milliseconds(fields_.expires_at_ms));
+    }
+
+private:
+    tamis_change fields_;
+};
+
+// The changes behind a position, each once, in the order of the commits. One thread uses it at a time.
+class change_feed {
+public:
+    explicit change_feed(tamis_changes *handle, std::shared_ptr<listener> listener) noexcept
+        : listener_(std::move(listener)), handle_(handle) {}
+    tamis_changes *get() const noexcept { return handle_.get(); }
+    // Moves to the next write or other change; false if there is none after the wait.
+    bool next(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+        bool has_change = false;
+        tamis_change fields{};
+        detail::call(tamis_changes_next, get(), static_cast<uint64_t>(std::max<int64_t>(wait.count(), 0)), &fields, &has_change);
+        change_ = tamis::change(fields);
+        return has_change;
+    }
+    const tamis::change &change() const noexcept { return change_; }
+    // Calls a function with each write of the ingest at which the feed is. What it throws ends the call and is passed on.
+    template <typename Function>
+    void ingested(Function function) {
+        visitor<Function> state{function, nullptr};
+        detail::call(tamis_changes_ingested, get(), &visitor<Function>::visit, static_cast<void *>(&state));
+        if (state.thrown)
+            std::rethrow_exception(state.thrown);
+    }
+    // The place behind the last commit that was returned with all its writes.
+    uint64_t position() const {
+        uint64_t position = 0;
+        detail::call(tamis_changes_position, get(), &position);
+        return position;
+    }
+
+private:
+    template <typename Function>
+    struct visitor {
+        Function &function;
+        std::exception_ptr thrown;
+        static bool visit(void *context, const tamis_change *write) noexcept {
+            visitor &self = *static_cast<visitor *>(context);
+            try {
+                self.function(tamis::change(*write));
+                return true;
+            } catch (...) {
+                self.thrown = std::current_exception();
+                return false;
+            }
+        }
+    };
+
+    std::shared_ptr<listener> listener_;
+    detail::owner<tamis_changes, tamis_changes_free> handle_;
+    tamis::change change_;
 };
 
 class keyspace_options {
@@ -570,6 +644,23 @@ public:
         tamis_snapshot *taken = nullptr;
         detail::call(tamis_snapshot_new, get(), &taken);
         return snapshot(taken, listener_);
+    }
+    // Lets a database that is open read-only see what was written before the call.
+    void refresh() { detail::call(tamis_refresh, get()); }
+    // The same in a thread, now and each time that the interval has passed.
+    void refresh_every(std::chrono::milliseconds interval) {
+        detail::call(tamis_refresh_every, get(), static_cast<uint64_t>(std::max<int64_t>(interval.count(), 0)));
+    }
+    bool is_reader() const {
+        bool is_reader = false;
+        detail::call(tamis_is_reader, get(), &is_reader);
+        return is_reader;
+    }
+    // A feed of the changes behind a position: 0, that of a snapshot, or a stored one.
+    change_feed changes(uint64_t position = 0) const {
+        tamis_changes *opened = nullptr;
+        detail::call(tamis_changes_open, get(), position, &opened);
+        return change_feed(opened, listener_);
     }
     void flush() { detail::call(tamis_flush, get()); }
     void wait_for_compactions() { detail::call(tamis_wait_for_compactions, get()); }

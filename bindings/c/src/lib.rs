@@ -8,6 +8,7 @@
 
 pub mod batch;
 mod boundary;
+pub mod changes;
 pub mod database;
 pub mod event;
 pub mod filter;

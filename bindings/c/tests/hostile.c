@@ -47,7 +47,7 @@ static void check(const char *call, tamis_code code, char **message) {
         }
         tamis_text_free(*message);
     }
-    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_MERGE_FAILED) {
+    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_CHANGES_LOST) {
         fprintf(stderr, "%s: code %d\n", call, (int)code);
         exit(1);
     }
@@ -111,6 +111,7 @@ static tamis_keyspace *keyspaces[3];
 static tamis_batch *batch;
 static tamis_scan *scan;
 static tamis_snapshot *snapshot;
+static tamis_changes *feed;
 static tamis_transaction *transaction;
 static tamis_options *options;
 static tamis_table_writer *writer;
@@ -140,8 +141,8 @@ static const tamis_snapshot *any_snapshot(void) { return one_in(2) ? NULL : snap
 
 static void open_and_close(void) {
     static const char *const names[] = {"k", "default", ""};
-    static const char *const set_names[] = {"cache_bytes", "filters", "cash", "merge", "expire_after"};
-    static const char *const values[] = {"1MiB", "surf@12", "-1", "", "max", "union", "5ms"};
+    static const char *const set_names[] = {"cache_bytes", "filters", "cash", "merge", "expire_after", "read_only", "keep_changes_bytes"};
+    static const char *const values[] = {"1MiB", "surf@12", "-1", "", "max", "union", "5ms", "true", "false"};
     switch (below(8)) {
     case 0:
         tamis_options_free(options);
@@ -149,7 +150,7 @@ static void open_and_close(void) {
         CALL(tamis_options_new(one_in(8) ? NULL : &options, message));
         break;
     case 1:
-        CALL(tamis_options_set(options, any_text(set_names, 5), any_text(values, 7), message));
+        CALL(tamis_options_set(options, any_text(set_names, 7), any_text(values, 9), message));
         break;
     case 2: {
         tamis_db *opened = NULL;
@@ -396,6 +397,52 @@ static void scan_entries(void) {
     free_owned();
 }
 
+// Looks at every byte of a change.
+static bool on_change(void *context, const tamis_change *change) {
+    const tamis_bytes all[] = {change->keyspace, change->key, change->value};
+    uint64_t *sum = (uint64_t *)context;
+    for (int part = 0; part < 3; part++)
+        for (size_t index = 0; index < all[part].length; index++)
+            *sum += all[part].data[index];
+    return !one_in(8);
+}
+
+static void follow_changes(void) {
+    uint64_t position = 0, sum = 0;
+    tamis_change change;
+    bool answer;
+    switch (below(8)) {
+    case 0:
+        CALL(tamis_refresh(one_in(8) ? NULL : db, message));
+        break;
+    case 1:
+        CALL(tamis_refresh_every(one_in(8) ? NULL : db, one_in(2) ? below(3) : UINT64_MAX, message));
+        break;
+    case 2:
+        CALL(tamis_is_reader(one_in(8) ? NULL : db, one_in(8) ? NULL : &answer, message));
+        break;
+    case 3:
+        tamis_changes_free(feed);
+        feed = NULL;
+        CALL(tamis_changes_open(one_in(8) ? NULL : db, one_in(2) ? below(20) : UINT64_MAX - below(2), one_in(8) ? NULL : &feed, message));
+        break;
+    case 4:
+        CALL(tamis_changes_ingested(feed, one_in(8) ? NULL : on_change, &sum, message));
+        break;
+    case 5:
+        CALL(tamis_changes_position(feed, one_in(8) ? NULL : &position, message));
+        break;
+    default: {
+        char *text = NULL;
+        bool has_change = false;
+        tamis_code code = tamis_changes_next(feed, below(2), one_in(8) ? NULL : &change, one_in(8) ? NULL : &has_change, &text);
+        if (code == TAMIS_CODE_OK && has_change)
+            on_change(&sum, &change);
+        check("tamis_changes_next", code, &text);
+    }
+    }
+}
+
 static void maintain(void) {
     char *json = NULL;
     switch (below(5)) {
@@ -540,7 +587,7 @@ int main(int count, char **arguments) {
     }
     state = strtoull(arguments[2], NULL, 10);
     static void (*const steps[])(void) = {open_and_close, write_entries, write_entries, read_entries, scan_entries,
-                                          begin_and_end, use_transaction, use_transaction, maintain, build_tables, use_filters, use_filters};
+                                          follow_changes, follow_changes, begin_and_end, use_transaction, use_transaction, maintain, build_tables, use_filters, use_filters};
     for (long left = strtol(arguments[3], NULL, 10); left > 0; left--) {
         // Maintenance takes much longer than other calls.
         uint64_t step = below(sizeof steps / sizeof steps[0]);
@@ -549,6 +596,7 @@ int main(int count, char **arguments) {
     }
     tamis_transaction_free(transaction);
     tamis_scan_free(scan);
+    tamis_changes_free(feed);
     tamis_table_writer_free(writer);
     for (int index = 0; index < 3; index++)
         tamis_keyspace_free(keyspaces[index]);

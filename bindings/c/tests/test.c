@@ -930,6 +930,189 @@ static void test_events(const char *folder) {
     free(path);
 }
 
+static bool bytes_are(tamis_bytes found, const char *expected) {
+    return found.length == strlen(expected) && memcmp(found.data, expected, found.length) == 0;
+}
+
+// The next change of a feed, which must be there within ten seconds.
+static tamis_change next_change(const tamis_changes *feed, int32_t kind) {
+    tamis_change change;
+    bool has_change;
+    OK(tamis_changes_next(feed, 10000, &change, &has_change, &message));
+    CHECK(has_change && change.kind == kind);
+    return change;
+}
+
+static bool has_no_change(const tamis_changes *feed) {
+    tamis_change change;
+    bool has_change = true;
+    OK(tamis_changes_next(feed, 0, &change, &has_change, &message));
+    return !has_change && change.key.data == NULL;
+}
+
+static uint64_t position_of(const tamis_changes *feed) {
+    uint64_t position;
+    OK(tamis_changes_position(feed, &position, &message));
+    return position;
+}
+
+// Counts writes of an ingest; the feed is in use meanwhile. Ends the call after the number of writes at the context.
+static int ingested_count;
+static const tamis_changes *used_feed;
+
+static bool on_ingested(void *context, const tamis_change *write) {
+    uint64_t position;
+    CHECK(tamis_changes_position(used_feed, &position, NULL) == TAMIS_CODE_BUSY);
+    CHECK(bytes_are(write->keyspace, "words") && bytes_are(write->key, ingested_count == 0 ? "x" : "y"));
+    CHECK(write->kind == (ingested_count == 0 ? TAMIS_CHANGE_KIND_PUT : TAMIS_CHANGE_KIND_DELETE));
+    ingested_count++;
+    return ingested_count < *(int *)context;
+}
+
+// A reader that a writer's process would not have, and the changes that it follows.
+static void test_readers_and_changes(const char *folder) {
+    char *path = in_folder(folder, "changes"), *file = in_folder(folder, "changes.table");
+    tamis_options *options;
+    OK(tamis_options_new(&options, &message));
+    OK(tamis_options_set(options, "keep_changes_bytes", "64MiB", &message));
+    OK(tamis_options_set(options, "keep_changes_seconds", "3600", &message));
+    tamis_db *db, *reader;
+    OK(tamis_open(path, options, &db, &message));
+    OK(tamis_options_set(options, "read_only", "true", &message));
+    tamis_keyspace *keyspace, *words, *seen;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    put(keyspace, "a", "1");
+
+    OK(tamis_open(path, options, &reader, &message));
+    tamis_options_free(options);
+    bool is_reader;
+    OK(tamis_is_reader(reader, &is_reader, &message));
+    CHECK(is_reader);
+    OK(tamis_is_reader(db, &is_reader, &message));
+    CHECK(!is_reader);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "is_reader", tamis_is_reader(db, NULL, &message));
+    char *json;
+    OK(tamis_statistics(db, &json, &message));
+    CHECK(strstr(json, "\"held_bytes\":") != NULL && strstr(json, "\"process_id\":") != NULL);
+    tamis_text_free(json);
+    OK(tamis_default_keyspace(reader, &seen, &message));
+    FAILS(TAMIS_CODE_READ_ONLY, "read-only", tamis_put(seen, bytes("a"), 1, NULL, 0, &message));
+    expect(seen, NULL, "a", "1");
+    put(keyspace, "b", "2");
+    expect(seen, NULL, "b", NULL);
+    OK(tamis_refresh(reader, &message));
+    expect(seen, NULL, "b", "2");
+    OK(tamis_refresh(db, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "millisecond", tamis_refresh_every(reader, 0, &message));
+
+    tamis_changes *feed;
+    OK(tamis_changes_open(reader, 0, &feed, &message));
+    tamis_change change = next_change(feed, TAMIS_CHANGE_KIND_PUT);
+    CHECK(bytes_are(change.keyspace, "default") && bytes_are(change.key, "a") && bytes_are(change.value, "1"));
+    CHECK(change.is_last && change.sequence == 1 && change.expires_at_ms == 0 && position_of(feed) == 1);
+    CHECK(bytes_are(next_change(feed, TAMIS_CHANGE_KIND_PUT).key, "b") && has_no_change(feed));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "change", tamis_changes_next(feed, 0, NULL, &is_reader, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "has_change", tamis_changes_next(feed, 0, &change, NULL, &message));
+
+    // A batch with a write of each kind.
+    tamis_keyspace_options *append;
+    OK(tamis_keyspace_options_new(&append, &message));
+    OK(tamis_keyspace_options_set(append, "merge", "append:2c", &message));
+    OK(tamis_keyspace_create(db, "words", append, &words, &message));
+    tamis_keyspace_options_free(append);
+    change = next_change(feed, TAMIS_CHANGE_KIND_KEYSPACE_CREATED);
+    CHECK(bytes_are(change.keyspace, "words") && change.is_last && change.key.data == NULL);
+    uint64_t before = position_of(feed), late = UINT64_C(1) << 46;
+    tamis_batch *batch;
+    OK(tamis_batch_new(&batch, &message));
+    OK(tamis_batch_put(batch, keyspace, bytes("c"), 1, NULL, 0, &message));
+    OK(tamis_batch_put_until(batch, keyspace, bytes("d"), 1, bytes("4"), 1, late, &message));
+    OK(tamis_batch_merge(batch, words, bytes("e"), 1, bytes("5"), 1, &message));
+    OK(tamis_batch_delete(batch, keyspace, bytes("a"), 1, &message));
+    OK(tamis_batch_delete_range(batch, keyspace, at("f", TAMIS_BOUND_KIND_INCLUDED), at("g", TAMIS_BOUND_KIND_EXCLUDED), &message));
+    OK(tamis_batch_delete_range(batch, words, at("h", TAMIS_BOUND_KIND_INCLUDED), unbounded(), &message));
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_BUFFERED, &message));
+    tamis_batch_free(batch);
+    change = next_change(feed, TAMIS_CHANGE_KIND_PUT);
+    CHECK(!change.is_last && change.sequence == before + 6 && change.value.data != NULL && change.value.length == 0);
+    change = next_change(feed, TAMIS_CHANGE_KIND_PUT_UNTIL);
+    CHECK(change.expires_at_ms == late && bytes_are(change.value, "4"));
+    change = next_change(feed, TAMIS_CHANGE_KIND_MERGE);
+    CHECK(bytes_are(change.keyspace, "words") && bytes_are(change.key, "e") && bytes_are(change.value, "5"));
+    change = next_change(feed, TAMIS_CHANGE_KIND_DELETE);
+    CHECK(bytes_are(change.key, "a") && change.value.data == NULL);
+    change = next_change(feed, TAMIS_CHANGE_KIND_DELETE_RANGE);
+    CHECK(bytes_are(change.key, "f") && bytes_are(change.value, "g") && position_of(feed) == before);
+    change = next_change(feed, TAMIS_CHANGE_KIND_DELETE_RANGE);
+    CHECK(bytes_are(change.key, "h") && change.value.data == NULL && change.is_last && has_no_change(feed));
+    CHECK(position_of(feed) == before + 6);
+
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "no ingest", tamis_changes_ingested(feed, on_ingested, NULL, &message));
+    tamis_table_writer *writer;
+    OK(tamis_table_writer_new(words, file, &writer, &message));
+    OK(tamis_table_writer_put(writer, bytes("x"), 1, bytes("7"), 1, &message));
+    OK(tamis_table_writer_delete(writer, bytes("y"), 1, &message));
+    OK(tamis_table_writer_finish(writer, &message));
+    tamis_table_writer_free(writer);
+    const char *files[1] = {file};
+    OK(tamis_ingest(db, words, files, 1, false, NULL, &message));
+    change = next_change(feed, TAMIS_CHANGE_KIND_INGEST);
+    CHECK(bytes_are(change.keyspace, "words") && change.is_last);
+    used_feed = feed;
+    for (int wanted = 1; wanted <= 3; wanted++) {
+        ingested_count = 0;
+        OK(tamis_changes_ingested(feed, on_ingested, &wanted, &message));
+        CHECK(ingested_count == (wanted < 2 ? wanted : 2));
+    }
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "callback", tamis_changes_ingested(feed, NULL, NULL, &message));
+    OK(tamis_keyspace_drop(db, "words", &message));
+    CHECK(bytes_are(next_change(feed, TAMIS_CHANGE_KIND_KEYSPACE_DROPPED).keyspace, "words"));
+    uint64_t stored = position_of(feed);
+    tamis_changes_free(feed);
+
+    // A feed continues at a stored position, in the process that writes, too; it refuses positions that no commit has reached.
+    OK(tamis_changes_open(db, stored, &feed, &message));
+    CHECK(has_no_change(feed));
+    put(keyspace, "i", "9");
+    CHECK(next_change(feed, TAMIS_CHANGE_KIND_PUT).sequence == stored + 1);
+    tamis_changes *refused;
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "position", tamis_changes_open(db, stored + 100, &refused, &message));
+    CHECK(refused == NULL);
+
+    OK(tamis_refresh_every(reader, 2, &message));
+    tamis_value value = {NULL, 0, NULL};
+    for (int tries = 0; tries < 10000 && value.data == NULL; tries++) {
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        OK(tamis_get(seen, NULL, bytes("i"), 1, &value, &message));
+    }
+    CHECK(value.data != NULL);
+    tamis_value_free(&value);
+    OK(tamis_close(db, &message));
+    bool has_change;
+    FAILS(TAMIS_CODE_CLOSED, "closed", tamis_changes_next(feed, 10000, &change, &has_change, &message));
+    tamis_keyspace_free(seen);
+    tamis_keyspace_free(words);
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(reader);
+    tamis_db_free(db);
+    tamis_changes_free(feed);
+
+    // Without keep_changes_bytes a flush ends the log.
+    db = open_store(path);
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    put(keyspace, "j", "10");
+    OK(tamis_flush(db, &message));
+    put(keyspace, "k", "11");
+    OK(tamis_flush(db, &message));
+    OK(tamis_wait_for_compactions(db, &message));
+    FAILS(TAMIS_CODE_CHANGES_LOST, "first available position", tamis_changes_open(db, 0, &refused, &message));
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+    free(file);
+}
+
 static void test_filters(void) {
     tamis_filter_builder *builder;
     FAILS(TAMIS_CODE_INVALID_ARGUMENT, "there are", tamis_filter_builder_new("cuckoo", 0, &builder, &message));
@@ -1065,16 +1248,21 @@ static void test_fork(const char *folder) {
     put_in(transaction, keyspace, "in transaction", "");
     tamis_scan *scan;
     OK(tamis_transaction_range(transaction, keyspace, unbounded(), unbounded(), &scan, &message));
+    tamis_changes *feed;
+    OK(tamis_changes_open(db, 0, &feed, &message));
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         tamis_value value;
+        uint64_t position;
         bool is_refused =
+            tamis_changes_position(feed, &position, NULL) == TAMIS_CODE_FORKED && tamis_refresh(db, NULL) == TAMIS_CODE_FORKED &&
             tamis_get(keyspace, NULL, bytes("key"), 3, &value, NULL) == TAMIS_CODE_FORKED &&
             tamis_put(keyspace, bytes("key"), 3, NULL, 0, NULL) == TAMIS_CODE_FORKED &&
             tamis_transaction_put(transaction, keyspace, bytes("key"), 3, NULL, 0, NULL) == TAMIS_CODE_FORKED &&
             tamis_transaction_commit(transaction, NULL) == TAMIS_CODE_FORKED &&
             tamis_scan_seek_to_first(scan, NULL) == TAMIS_CODE_FORKED && tamis_close(db, NULL) == TAMIS_CODE_FORKED;
+        tamis_changes_free(feed);
         tamis_scan_free(scan);
         tamis_transaction_free(transaction);
         tamis_keyspace_free(keyspace);
@@ -1085,6 +1273,9 @@ static void test_fork(const char *folder) {
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     OK(tamis_transaction_commit(transaction, &message));
+    CHECK(bytes_are(next_change(feed, TAMIS_CHANGE_KIND_PUT).key, "key"));
+    CHECK(bytes_are(next_change(feed, TAMIS_CHANGE_KIND_PUT).key, "in transaction"));
+    tamis_changes_free(feed);
     tamis_transaction_free(transaction);
     tamis_scan_free(scan);
     expect(keyspace, NULL, "key", "value");
@@ -1169,6 +1360,7 @@ int main(int count, char **arguments) {
     test_many_ranges(folder);
     test_keyspaces_and_filters(folder);
     test_events(folder);
+    test_readers_and_changes(folder);
     test_filters();
     test_threads(folder);
     if (count < 3) {
@@ -1182,6 +1374,7 @@ int main(int count, char **arguments) {
     tamis_batch_free(NULL);
     tamis_scan_free(NULL);
     tamis_transaction_free(NULL);
+    tamis_changes_free(NULL);
     tamis_table_writer_free(NULL);
     tamis_options_free(NULL);
     tamis_keyspace_options_free(NULL);

@@ -6,8 +6,8 @@ use std::{ffi::CString, mem::MaybeUninit, ptr};
 use tamis_bindings_common::Code;
 
 use crate::{
-    batch::*, boundary::results, database::*, filter::*, keyspace::*, multi_get::*, options::*, scan::*,
-    snapshot::*, table_writer::*, value::*, write::*,
+    batch::*, boundary::results, changes::*, database::*, filter::*, keyspace::*, multi_get::*, options::*,
+    scan::*, snapshot::*, table_writer::*, value::*, write::*,
 };
 
 /// A random number generator: the same seed gives the same calls.
@@ -83,6 +83,7 @@ struct World {
     batch: Option<Box<Batch>>,
     scan: Option<Box<ScanHandle>>,
     snapshot: Option<Box<SnapshotHandle>>,
+    feed: Option<Box<ChangesHandle>>,
     options: Option<Box<DatabaseOptions>>,
     writer: Option<Box<WriterHandle>>,
     builder: Option<Box<FilterBuilderHandle>>,
@@ -106,7 +107,8 @@ impl World {
     }
 
     fn step(&mut self, random: &mut Random, folder: &CString) {
-        match random.below(8) {
+        match random.below(9) {
+            8 => self.follow(random),
             0 => self.open(random, folder),
             1 | 2 => self.write(random),
             3 => self.read(random),
@@ -329,6 +331,40 @@ impl World {
             }
             _ => {
                 Message::expect(|message| tamis_scan_next(scan, Some(&mut flag), message));
+            }
+        }
+    }
+
+    fn follow(&mut self, random: &mut Random) {
+        extern "C" fn wants_the_next(_: *mut std::ffi::c_void, write: *const ChangeFields) -> bool {
+            !write.is_null()
+        }
+        let (database, feed) = (self.database.as_deref(), self.feed.as_deref());
+        match random.below(6) {
+            0 => {
+                let position = if random.is_one_in(3) { u64::MAX } else { random.below(20) as u64 };
+                self.feed = made(|out, message| tamis_changes_open(database, position, out, message));
+            }
+            1 => {
+                Message::expect(|message| tamis_refresh(database, message));
+                let interval = if random.is_one_in(2) { u64::MAX } else { 0 };
+                Message::expect(|message| tamis_refresh_every(database, interval, message));
+            }
+            2 => {
+                let callback = (!random.is_one_in(4)).then_some(wants_the_next as _);
+                Message::expect(|message| tamis_changes_ingested(feed, callback, ptr::null_mut(), message));
+            }
+            3 => {
+                let mut position = MaybeUninit::uninit();
+                Message::expect(|message| tamis_changes_position(feed, Some(&mut position), message));
+            }
+            _ => {
+                let (mut change, mut has_change) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+                let wait = random.below(2) as u64;
+                let target = Some(&mut change).filter(|_| !random.is_one_in(8));
+                Message::expect(|message| {
+                    tamis_changes_next(feed, wait, target, Some(&mut has_change), message)
+                });
             }
         }
     }
