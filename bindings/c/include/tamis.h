@@ -107,7 +107,7 @@ typedef enum tamis_candidate {
     TAMIS_CANDIDATE_BYTES = 2,
 } tamis_candidate;
 
-// What has changed.
+// The kinds of changes.
 typedef enum tamis_change_kind {
     // `key` has the value `value`.
     TAMIS_CHANGE_KIND_PUT = 0,

@@ -48,7 +48,7 @@ pub extern "C" fn tamis_is_reader(
     call(message, || put(is_reader, "is_reader", self::database(database)?.is_reader()))
 }
 
-/// What has changed.
+/// The kinds of changes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {

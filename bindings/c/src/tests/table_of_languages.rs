@@ -10,8 +10,19 @@ const SOURCES: &[&str] = &[
     include_str!("../../../../crates/tamis/src/batch.rs"),
     include_str!("../../../../crates/tamis/src/read/scan.rs"),
     include_str!("../../../../crates/tamis/src/transaction/handle.rs"),
+    include_str!("../../../../crates/tamis/src/changes/mod.rs"),
 ];
-const TYPES: &[&str] = &["Db", "Keyspace", "Snapshot", "Scan", "WriteBatch", "Transaction"];
+const TYPES: &[&str] = &[
+    "Db",
+    "Keyspace",
+    "Snapshot",
+    "Scan",
+    "WriteBatch",
+    "Transaction",
+    "Changes",
+    "CommittedBatch",
+    "IngestedTables",
+];
 
 /// The public methods of the types, as `Type::method`.
 fn methods() -> BTreeSet<String> {
