@@ -4,13 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyDict, PyIterator, PyList, PyType},
+    types::{PyBytes, PyDict, PyIterator, PyList, PyTuple, PyType},
 };
 use tamis::{BatchWrite, Durability};
 use tamis_bindings_common::{Code, Failure, expiry, fork::Guarded};
 
 use crate::{
-    bounds, codec,
+    bounds,
+    codec::{self, Codec},
     error::{OrRaise, invalid, raise, run},
     forgotten, options,
     reader::{Reader, entry},
@@ -222,28 +223,7 @@ impl WriteBatch {
         let batch = self.lock(py)?.get().or_raise(py)?.clone();
         let list = PyList::empty(py);
         for write in batch.writes(target) {
-            let tuple = match write {
-                BatchWrite::Put { key, value } => {
-                    ("put", reader.codec.decode(py, key)?, PyBytes::new(py, value)).into_pyobject(py)?
-                }
-                BatchWrite::PutUntil { key, value, time } => {
-                    let (key, value) = (reader.codec.decode(py, key)?, PyBytes::new(py, value));
-                    ("put_until", key, value, expiry::seconds_of(time)).into_pyobject(py)?
-                }
-                BatchWrite::Merge { key, operand } => {
-                    ("merge", reader.codec.decode(py, key)?, PyBytes::new(py, operand)).into_pyobject(py)?
-                }
-                BatchWrite::Delete { key } => ("delete", reader.codec.decode(py, key)?).into_pyobject(py)?,
-                BatchWrite::DeleteRange { lower, upper } => {
-                    let upper = upper.map(|upper| PyBytes::new(py, upper));
-                    ("delete_range", PyBytes::new(py, lower), upper).into_pyobject(py)?
-                }
-                _ => {
-                    let message = "a bug in Tamis: the batch has a write of an unknown kind; report the bug";
-                    return Err(raise(py, Failure::new(Code::Panic, message)));
-                }
-            };
-            list.append(tuple)?;
+            list.append(tuple_of(py, reader.codec, write)?)?;
         }
         Ok(list)
     }
@@ -284,6 +264,35 @@ impl WriteBatch {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<tamis.WriteBatch of {} writes>", self.__len__(py)?))
+    }
+}
+
+/// A write as a tuple; see [`WriteBatch::writes`].
+pub(crate) fn tuple_of<'py>(
+    py: Python<'py>,
+    codec: Codec,
+    write: BatchWrite<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    match write {
+        BatchWrite::Put { key, value } => {
+            ("put", codec.decode(py, key)?, PyBytes::new(py, value)).into_pyobject(py)
+        }
+        BatchWrite::PutUntil { key, value, time } => {
+            let (key, value) = (codec.decode(py, key)?, PyBytes::new(py, value));
+            ("put_until", key, value, expiry::seconds_of(time)).into_pyobject(py)
+        }
+        BatchWrite::Merge { key, operand } => {
+            ("merge", codec.decode(py, key)?, PyBytes::new(py, operand)).into_pyobject(py)
+        }
+        BatchWrite::Delete { key } => ("delete", codec.decode(py, key)?).into_pyobject(py),
+        BatchWrite::DeleteRange { lower, upper } => {
+            let upper = upper.map(|upper| PyBytes::new(py, upper));
+            ("delete_range", PyBytes::new(py, lower), upper).into_pyobject(py)
+        }
+        _ => {
+            let message = "a bug in Tamis: the batch has a write of an unknown kind; report the bug";
+            Err(raise(py, Failure::new(Code::Panic, message)))
+        }
     }
 }
 

@@ -1,17 +1,18 @@
 //! Databases: open, close, keyspaces, maintenance.
 
-use std::{path::PathBuf, sync::atomic::Ordering};
+use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
 
 use pyo3::{
     prelude::*,
     types::{PyDict, PyType},
 };
-use tamis::Db;
+use tamis::{Db, Position};
 use tamis_bindings_common::{report, statistics_json};
 
 use crate::{
+    changes::Changes,
     codec::Codec,
-    error::{OrRaise, run},
+    error::{OrRaise, invalid, run},
     event::{Events, set_listener},
     forgotten,
     handle::{ClosedFlag, Handle},
@@ -105,6 +106,36 @@ impl Database {
     #[getter]
     fn is_closed(slf: &Bound<'_, Self>) -> bool {
         Self::reader(slf).handle.is_closed()
+    }
+
+    /// Whether the database is open read-only. A reader sees what other processes have written after `refresh()`.
+    #[getter]
+    fn is_reader(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::db(slf)?.is_reader())
+    }
+
+    /// Lets a reader see all that was written before the call. Scans and snapshots do not change. It does nothing in the process that writes.
+    fn refresh(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let db = Self::db(slf)?;
+        run(slf.py(), || Ok(db.refresh()?))
+    }
+
+    /// Refreshes a reader in a thread, now and each time that the interval has passed, until the database is closed.
+    fn refresh_every(slf: &Bound<'_, Self>, seconds: f64) -> PyResult<()> {
+        let (py, db) = (slf.py(), Self::db(slf)?);
+        let interval = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            invalid(py, format!("seconds: {seconds} is not valid; give a number of at least 0.001"))
+        })?;
+        run(py, || Ok(db.refresh_every(interval)?))
+    }
+
+    /// The changes behind a position, in the order of the commits: 0, the sequence number of a snapshot, or a stored position.
+    /// `ChangesLostError`: the log no longer has the next change; the options `keep_changes_bytes` and `keep_changes_seconds` keep the log.
+    #[pyo3(signature = (position = 0))]
+    fn changes(slf: &Bound<'_, Self>, position: u64) -> PyResult<Changes> {
+        let db = Self::db(slf)?;
+        let feed = run(slf.py(), || Ok(db.changes(Position::after(position))?))?;
+        Ok(Changes::new(feed, Self::reader(slf).handle.closed_flag().clone()))
     }
 
     /// The keyspace with a name; `create=True` creates it with the options if it does not exist.

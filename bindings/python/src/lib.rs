@@ -10,6 +10,7 @@ mod batch;
 mod bounds;
 mod buffer;
 mod bulk;
+mod changes;
 mod codec;
 mod column;
 mod database;
@@ -39,6 +40,16 @@ mod module {
     use crate::batch::WriteBatch;
     #[pymodule_export]
     use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::changes::Changes;
+    #[pymodule_export]
+    use crate::changes::CommittedBatch;
+    #[pymodule_export]
+    use crate::changes::IngestedTables;
+    #[pymodule_export]
+    use crate::changes::KeyspaceCreated;
+    #[pymodule_export]
+    use crate::changes::KeyspaceDropped;
     #[pymodule_export]
     use crate::column::ScannedColumn;
     #[pymodule_export]

@@ -304,6 +304,16 @@ impl Snapshot {
         }
     }
 
+    /// The sequence number of the newest write in the snapshot: the position behind it, for `Database.changes()`.
+    #[getter]
+    fn sequence(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        let py = slf.py();
+        match slf.as_super().get().handle.snapshot().or_raise(py)? {
+            Some(snapshot) => Ok(snapshot.sequence()),
+            None => Err(raise(py, closed())),
+        }
+    }
+
     /// Closes the snapshot, so that compactions can drop the versions that only it needs.
     fn close(slf: &Bound<'_, Self>) {
         let reader = slf.as_super().get();

@@ -118,6 +118,7 @@ LEFT_OUT = {
     ("synchronous", "asynchronous"),
     [
         (tamis.Scan, tamis.aio.AsyncScan),
+        (tamis.Changes, tamis.aio.AsyncChanges),
         (tamis.Reader, tamis.aio.AsyncReader),
         (tamis.Snapshot, tamis.aio.AsyncSnapshot),
         (tamis.Transaction, tamis.aio.AsyncTransaction),

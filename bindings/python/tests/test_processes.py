@@ -31,7 +31,7 @@ def run_program(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Database) -> None:
     events = letters.create_keyspace("events")
-    snapshot, scan, batch = letters.snapshot(), letters.range(), letters.batch()
+    snapshot, scan, batch, feed = letters.snapshot(), letters.range(), letters.batch(), letters.changes(5)
     transaction = letters.exclusive()
     transaction[b"t"] = b"T"
     transaction_scan = transaction.range()
@@ -42,6 +42,10 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
         lambda: letters.range(),
         lambda: letters.close(),
         lambda: letters.statistics(),
+        lambda: letters.refresh(),
+        lambda: letters.changes(),
+        lambda: feed.next(),
+        lambda: feed.position,
         lambda: events[b"a"],
         lambda: snapshot[b"a"],
         lambda: next(scan),
@@ -65,7 +69,7 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
             except BaseException:
                 failed += 1
         snapshot.close()
-        del snapshot, scan, batch, events, transaction, transaction_scan, call, calls
+        del snapshot, scan, batch, feed, events, transaction, transaction_scan, call, calls
         gc.collect()
         os._exit(failed)
     _, status = os.waitpid(child, 0)
@@ -76,6 +80,7 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
     assert letters[b"t"] == b"T"
     letters[b"f"] = b"F"
     assert snapshot[b"a"] == b"A"
+    assert isinstance(feed.try_next(), tamis.KeyspaceCreated)
 
 
 def test_a_forked_child_ends_normally(tmp_path: Path) -> None:

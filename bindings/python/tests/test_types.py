@@ -46,6 +46,16 @@ def test_inferred_types(tmp_path: Path) -> None:
         words = db.create_keyspace("words", keys="str", merge="append:2c")
         words.merge("a", b"1")
         assert_type(db.statistics()["keyspaces"][0]["expired_bytes"], int)
+        assert_type(db.statistics()["readers"][0]["held_bytes"] if db.statistics()["readers"] else 0, int)
+        with db.changes(db.snapshot().sequence) as changes:
+            assert_type(changes.position, int)
+            change = changes.try_next()
+            if isinstance(change, tamis.CommittedBatch):
+                assert_type(change.writes[0][0], str)
+            elif isinstance(change, tamis.IngestedTables):
+                assert_type(change.keyspace, str)
+            elif change is not None:
+                assert_type(change, tamis.KeyspaceCreated | tamis.KeyspaceDropped)
         assert_type(db.compare_and_put(b"key", None, b"value"), bool)
         assert reads(db) == 1
         assert reads(numbers.snapshot()) == 1

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 from . import errors
 from ._tamis import (
+    Changes,
+    CommittedBatch,
     Database,
+    IngestedTables,
     Keyspace,
+    KeyspaceCreated,
+    KeyspaceDropped,
     Reader,
     Scan,
     Snapshot,
@@ -32,6 +37,7 @@ from ._tamis import (
 )
 from .errors import (
     BusyError,
+    ChangesLostError,
     ClosedError,
     ConflictError,
     CorruptionError,
@@ -60,7 +66,10 @@ from .errors import (
 
 __all__ = [
     "BusyError",
+    "Changes",
+    "ChangesLostError",
     "ClosedError",
+    "CommittedBatch",
     "ConflictError",
     "CorruptionError",
     "Database",
@@ -69,10 +78,13 @@ __all__ = [
     "ExclusiveTransactionError",
     "FilterBuildError",
     "ForkedError",
+    "IngestedTables",
     "InternalError",
     "InvalidArgumentError",
     "IoError",
     "Keyspace",
+    "KeyspaceCreated",
+    "KeyspaceDropped",
     "KeyspaceDroppedError",
     "KeyspaceExistsError",
     "KeyspaceNotFoundError",

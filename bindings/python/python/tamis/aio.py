@@ -25,7 +25,21 @@ from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from . import _tamis
-from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, TableWriter, Transaction, WriteBatch
+from ._tamis import (
+    Changes,
+    CommittedBatch,
+    Database,
+    IngestedTables,
+    Keyspace,
+    KeyspaceCreated,
+    KeyspaceDropped,
+    Reader,
+    Scan,
+    Snapshot,
+    TableWriter,
+    Transaction,
+    WriteBatch,
+)
 from .types import (
     CheckpointReport,
     Durability,
@@ -40,6 +54,7 @@ from .types import (
 )
 
 __all__ = [
+    "AsyncChanges",
     "AsyncDatabase",
     "AsyncKeyspace",
     "AsyncReader",
@@ -61,6 +76,9 @@ _FIRST_CHUNK = 64
 _CHUNK_MAX = 4096
 _Value = bytes | bytearray | memoryview
 _Time = datetime | float
+_Change = CommittedBatch | IngestedTables | KeyspaceCreated | KeyspaceDropped
+# The longest wait of a thread of the executor for a change.
+_WAIT_SECONDS = 0.2
 
 
 class _Run(Protocol):
@@ -178,6 +196,66 @@ class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
         return await self._run(self.sync.to_arrow, value_type=value_type)
 
 
+class AsyncChanges(_AsyncClosing, AsyncIterator[_Change]):
+    """An asynchronous iterator over the changes behind a position. `async for` waits for the next one.
+
+    Its threads wait for short times, so that a feed does not keep a thread of the executor. The change of a cancelled call is not lost: the next call returns it.
+    """
+
+    def __init__(self, changes: Changes) -> None:
+        self.sync = changes
+        self._position = changes.position
+        self._lock = asyncio.Lock()
+        self._call: asyncio.Task[_Change | None] | None = None
+
+    @property
+    def position(self) -> int:
+        """The place behind the last change that was returned."""
+        return self._position
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _Change:
+        while (change := await self._next(_WAIT_SECONDS)) is None:
+            pass
+        return change
+
+    async def try_next(self) -> _Change | None:
+        """The next change, or `None` if there is none yet."""
+        return await self._next(0.0)
+
+    async def next(self, timeout: float | None = None) -> _Change | None:
+        """The next change; waits for it, at most `timeout` seconds, after which it returns `None`."""
+        if timeout is None:
+            return await self.__anext__()
+        end = asyncio.get_running_loop().time() + timeout
+        while True:
+            left = max(end - asyncio.get_running_loop().time(), 0.0)
+            change = await self._next(min(left, _WAIT_SECONDS))
+            if change is not None or left <= _WAIT_SECONDS:
+                return change
+
+    async def _next(self, wait: float) -> _Change | None:
+        """Waits in a thread. The call of a cancelled task goes on, and its change is kept for the next task."""
+        async with self._lock:
+            if self._call is None:
+                self._call = asyncio.create_task(asyncio.to_thread(self.sync.next, wait))
+            try:
+                change = await asyncio.shield(self._call)
+            except Exception:
+                self._call = None
+                raise
+            self._call = None
+            if change is not None:
+                self._position = change.sequence
+            return change
+
+    async def close(self) -> None:
+        """Closes the feed; calls that wait get `ClosedError`."""
+        await asyncio.to_thread(self.sync.close)
+
+
 class AsyncReader(Generic[K]):
     """The reads of a keyspace or a snapshot."""
 
@@ -278,6 +356,11 @@ class AsyncSnapshot(_AsyncClosing, AsyncReader[K]):
     async def of(self, keyspace: AsyncReader[T]) -> AsyncSnapshot[T]:
         """The same moment of another keyspace."""
         return AsyncSnapshot(await asyncio.to_thread(self.sync.of, keyspace._reader))
+
+    @property
+    def sequence(self) -> int:
+        """The position behind the newest write in the snapshot."""
+        return self.sync.sequence
 
     async def close(self) -> None:
         """Closes the snapshot, so that compactions can drop the versions that only it needs."""
@@ -557,6 +640,23 @@ class AsyncDatabase(_AsyncClosing, AsyncKeyspace[K]):
     def is_closed(self) -> bool:
         """Whether the database is closed."""
         return self._database.is_closed
+
+    @property
+    def is_reader(self) -> bool:
+        """Whether the database is open read-only."""
+        return self._database.is_reader
+
+    async def refresh(self) -> None:
+        """Lets a reader see all that was written before the call."""
+        await asyncio.to_thread(self._database.refresh)
+
+    async def refresh_every(self, seconds: float) -> None:
+        """Refreshes a reader in a thread, until the database is closed."""
+        await asyncio.to_thread(self._database.refresh_every, seconds)
+
+    def changes(self, position: int = 0) -> AsyncChanges:
+        """A feed of the changes behind a position. See `Database.changes`."""
+        return AsyncChanges(self._database.changes(position))
 
     def open_report(self) -> OpenReport:
         """The report of the open."""
