@@ -85,7 +85,7 @@ export type Bytes = number | string
 
 /** Options of `open()`. Options of the data, from `memtableBytes` on, apply to a new database. */
 export interface OpenOptions extends AbstractOpenOptions {
-  /** Writes are refused, and no file is written. */
+  /** Writes are refused. The database may be open in another process that writes; reads see its state at the open. */
   readOnly?: boolean | undefined
   /** Locks the folder, so that no other process or handle opens the database. Default: true. */
   lock?: boolean | undefined
