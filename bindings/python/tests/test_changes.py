@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import gc
 import multiprocessing
 import threading
 import time
@@ -173,18 +174,26 @@ def later(call: Callable[[], object]) -> threading.Timer:
 def test_waits_end(tmp_path: Path) -> None:
     db = tamis.open(tmp_path / "store")
     changes = db.changes()
-    timer = later(_thread.interrupt_main)
-    with pytest.raises(KeyboardInterrupt):
-        changes.next()
-    timer.join()
+    # A finalizer that the collector calls would swallow the interrupt.
+    gc.collect()
+    gc.disable()
+    try:
+        timer = later(_thread.interrupt_main)
+        with pytest.raises(KeyboardInterrupt):
+            changes.next(30)
+        timer.join()
+    finally:
+        gc.enable()
     timer = later(lambda: db.put(b"a", b"1"))
     assert next(changes).sequence == 1
     timer.join()
 
     def use() -> None:
-        with pytest.raises(tamis.BusyError, match="another thread"):
-            changes.try_next()
-        changes.close()
+        try:
+            with pytest.raises(tamis.BusyError, match="another thread"):
+                changes.try_next()
+        finally:
+            changes.close()
 
     timer = later(use)
     with pytest.raises(tamis.ClosedError, match="the feed is closed"):
