@@ -6,10 +6,10 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 56_800),
-    ("crates/tamis/src/admin", 3_650),
+    ("crates/tamis/src", 56_900),
+    ("crates/tamis/src/admin", 3_700),
     ("crates/tamis/src/cache", 800),
-    ("crates/tamis/src/changes", 600),
+    ("crates/tamis/src/changes", 650),
     ("crates/tamis/src/compaction", 8_650),
     ("crates/tamis/src/cursor", 3_650),
     ("crates/tamis/src/db", 1_550),
@@ -18,7 +18,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src/observe", 3_000),
     ("crates/tamis/src/options", 550),
     ("crates/tamis/src/read", 3_150),
-    ("crates/tamis/src/store", 3_600),
+    ("crates/tamis/src/store", 3_650),
     ("crates/tamis/src/table", 7_550),
     ("crates/tamis/src/transaction", 1_750),
     ("crates/tamis/src/version", 5_100),

@@ -282,6 +282,10 @@ impl Vfs for FaultVfs {
         self.open_one((OperationKind::Create, path), |inner| inner.create_exclusive(path))
     }
 
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        self.inner.make_readable(path)
+    }
+
     fn is_locked(&self, path: &Path) -> io::Result<bool> {
         self.shared.run(Operation::new(OperationKind::Lock, path), || self.inner.is_locked(path))
     }

@@ -135,6 +135,11 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// Whether a handle of [`Vfs::create_exclusive`], of this or another process, has the file. If the file system does not have
     /// locks that all machines see, the error is [`io::ErrorKind::Unsupported`].
     fn is_locked(&self, path: &Path) -> io::Result<bool>;
+    /// Lets all users read a file. Nothing to do in a file system without users.
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Ok(())
+    }
     /// Reuses an obsolete log: makes it empty and returns a handle that appends from the beginning. The name
     /// does not change; use [`Vfs::rename`] for that. The log's disk blocks and cached pages are reused, so
     /// appends cost less than to a new file. Other handles see zero bytes after the appended bytes, up to the

@@ -171,6 +171,10 @@ impl Vfs for RecordVfs {
         Ok(self.wrap(path, self.inner.create_exclusive(path)?))
     }
 
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        self.inner.make_readable(path)
+    }
+
     fn is_locked(&self, path: &Path) -> io::Result<bool> {
         self.note(OperationKind::Lock, path);
         self.inner.is_locked(path)

@@ -155,7 +155,8 @@ impl Options {
     }
 }
 
-/// How much of the log stays for the change feed when memtables no longer need it: a segment is deleted as soon as one of the two bounds is exceeded.
+/// How much of the log stays for the change feed when memtables no longer need it. The flush that frees a segment deletes those that exceed one of the two bounds, the
+/// oldest first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -169,7 +170,7 @@ impl Options {
 pub struct KeepChanges {
     /// Bytes of these segments.
     pub bytes: u64,
-    /// The age of their last records; of those from before the last open it is unknown, and counts from 1970 of the store's clock.
+    /// The age of their last records; for records from before the last open, since this open.
     pub time: Duration,
 }
 

@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_millis(20);
 
 /// Print what is committed, in order, each change once
 ///
-/// Each line has the sequence number, the keyspace, the kind of the write, and keys and values. The store may be open in another process.
+/// Each line has the position behind its commit, the keyspace, the kind of the write, and keys and values. The store may be open in another process.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChangesArgs {
@@ -73,8 +73,8 @@ impl ChangesArgs {
     fn show(&self, change: &Change, output: &mut dyn Write) -> Result<(), Failure> {
         match change {
             Change::Batch(batch) => {
-                for (number, (keyspace, write)) in (batch.first_sequence()..).zip(batch.writes()) {
-                    self.show_write(number, keyspace, &write, output)?;
+                for (keyspace, write) in batch.writes() {
+                    self.show_write(batch.last_sequence(), keyspace, &write, output)?;
                 }
             }
             Change::Ingest(tables) => {

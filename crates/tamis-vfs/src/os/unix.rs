@@ -103,6 +103,11 @@ impl<T: Lookup> Vfs for T {
         }
     }
 
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        let file = open_at(self.at(path), OFlags::RDWR | OFlags::NOFOLLOW)?;
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?)
+    }
+
     fn is_locked(&self, path: &Path) -> io::Result<bool> {
         lock::is_locked(&open_at(self.at(path), OFlags::RDONLY | OFlags::NOFOLLOW)?)
     }

@@ -93,6 +93,8 @@ struct PendingTables<'a> {
     names: Vec<FileName>,
     /// The files outside of the store, and how each was placed in the folder.
     sources: Vec<(PathBuf, FileName, Placed)>,
+    /// The installed tables with the numbers of their second names.
+    ingested: Vec<IngestedTable>,
 }
 
 impl Drop for PendingTables<'_> {
@@ -132,6 +134,8 @@ struct Request {
     summaries: Vec<TableSummary>,
     /// The sequence number; no number if a writer has written to the keyspace since its flush.
     answer: Mutex<Option<Result<Option<Sequence>>>>,
+    /// The tables with the numbers of their second names, once they are installed.
+    ingested: Mutex<Vec<IngestedTable>>,
 }
 
 impl Request {
@@ -185,6 +189,7 @@ impl Ingester {
         if !options.keep {
             self.remove_sources(&pending, &mut report);
         }
+        self.keep_for_changes(&pending.ingested);
         self.background.run_due();
         Ok(report)
     }
@@ -198,6 +203,7 @@ impl Ingester {
             summaries: Vec::new(),
             names: Vec::new(),
             sources: Vec::new(),
+            ingested: Vec::new(),
         };
         for path in paths {
             let number = self.store.installer.versions.new_file_number();
@@ -270,6 +276,7 @@ impl Ingester {
             keyspace: Arc::clone(keyspace),
             summaries: pending.summaries.clone(),
             answer: Mutex::default(),
+            ingested: Mutex::default(),
         });
         self.waiting.0.lock().push(Arc::clone(&request));
         // The sync under the lock then has little to do. A failure is a background error, which the answer is then.
@@ -282,6 +289,7 @@ impl Ingester {
         }
         drop(log);
         let answer = request.answer.lock().take().unwrap_or(Ok(None));
+        pending.ingested = std::mem::take(&mut *request.ingested.lock());
         let may_be_named = match &answer {
             Ok(sequence) => sequence.is_some(),
             // The manifest may name the tables nevertheless.
@@ -364,23 +372,25 @@ impl Ingester {
         Ok(())
     }
 
-    /// The event of a request. Its tables get a second name if the change feed may need them longer than the store.
+    /// The event of a request, with numbers for second names of its tables.
     fn event_of(&self, request: &Request) -> LoggedEvent {
-        let folder = &self.store.context.folder;
-        let name_of = |number: u64| {
-            let copy = self.store.versions.new_file_number();
-            let names = (FileName::Table(number).path(folder), FileName::Ingested(copy).path(folder));
-            // Without the name the feed can't read the table once a compaction has replaced it, and says so.
-            link_or_copy(&**folder, &names.0, &names.1).map_or(0, |_| copy)
-        };
-        let keeps = self.store.context.options.keep_changes.bytes > 0;
-        let of_table = |summary: &TableSummary| IngestedTable {
+        let with_number = |summary: &TableSummary| IngestedTable {
             table: summary.number,
-            copy: if keeps { name_of(summary.number) } else { 0 },
+            copy: self.store.versions.new_file_number(),
         };
-        LoggedEvent::Ingested {
-            keyspace: request.keyspace.id,
-            tables: request.summaries.iter().map(of_table).collect(),
+        let tables: Vec<_> = request.summaries.iter().map(with_number).collect();
+        request.ingested.lock().clone_from(&tables);
+        LoggedEvent::Ingested { keyspace: request.keyspace.id, tables }
+    }
+
+    /// Gives the tables second names, if the change feed may need them longer than the store. Without the name, the feed can't read a table
+    /// that a compaction has replaced, and says so.
+    fn keep_for_changes(&self, tables: &[IngestedTable]) {
+        let StoreContext { folder, options, .. } = &*self.store.context;
+        let Ok(_job) = self.store.context.begin_job() else { return };
+        for table in tables.iter().filter(|_| options.keep_changes.bytes > 0) {
+            let (path, copy) = table.paths(folder);
+            let _ = link_or_copy(&**folder, &path, &copy);
         }
     }
 

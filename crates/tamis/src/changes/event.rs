@@ -3,6 +3,10 @@
 //! An event is a put into a keyspace that does not exist ([`EVENTS`]), so that a replay skips it (`docs/format/wal.md`, "Events"). It follows the edit of the
 //! manifest that it reports. After a crash between the two its sequence number is missing in the log, as the feed finds.
 
+use std::path::PathBuf;
+
+use tamis_vfs::Folder;
+
 use crate::{
     batch::{BatchEntry, WriteBatch},
     coding::{Decoder, put_bytes, put_varint},
@@ -40,15 +44,15 @@ pub(crate) enum LoggedEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IngestedTable {
     pub(crate) table: u64,
-    /// Of its second name; 0 if there is none. It is above the number of the segment with the event, and below that of the next one: the
+    /// Of its second name, which may be missing. It is above the number of the segment with the event, and below that of the next one: the
     /// name stays as long as that segment.
     pub(crate) copy: u64,
 }
 
 impl IngestedTable {
-    /// The file that a feed reads.
-    pub(crate) const fn file_name(self) -> FileName {
-        if self.copy > 0 { FileName::Ingested(self.copy) } else { FileName::Table(self.table) }
+    /// The paths of its two names.
+    pub(crate) fn paths(self, folder: &Folder) -> (PathBuf, PathBuf) {
+        (FileName::Table(self.table).path(folder), FileName::Ingested(self.copy).path(folder))
     }
 }
 

@@ -13,7 +13,7 @@
 pub(crate) mod event;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     io::ErrorKind,
     ops::ControlFlow,
@@ -46,8 +46,8 @@ use crate::{
 
 /// Bytes of records that are read at once.
 const READ_BYTES: usize = 256 << 10;
-/// The time between two looks for new changes.
-const WAIT: Duration = Duration::from_millis(2);
+/// The first time between two looks for new changes. It doubles up to a hundredth of a second as long as there are none.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// A place in the order of all commits of a store: between two of them. Valid across restarts; a copy of the store has the same ones up to the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -140,7 +140,8 @@ impl CommittedBatch {
 pub struct IngestedTables {
     keyspace: String,
     sequence: Sequence,
-    paths: Vec<PathBuf>,
+    /// Of each table, and of its second name.
+    paths: Vec<(PathBuf, PathBuf)>,
     vfs: Arc<dyn Vfs>,
 }
 
@@ -162,18 +163,26 @@ impl IngestedTables {
     /// # Errors
     /// [`Error::ChangesLost`] if a table was deleted; [`Error::Corruption`]; [`Error::Io`].
     pub fn for_each(&self, mut visit: impl FnMut(BatchWrite<'_>) -> ControlFlow<()>) -> Result<()> {
-        for path in &self.paths {
-            let reader = match TableReader::open_anywhere(&self.vfs, path) {
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                    return Err(Error::ChangesLost { first_available: self.sequence });
-                }
+        for (table, copy) in &self.paths {
+            let reader = match self.open(copy) {
+                // The table itself, if no compaction has replaced it.
+                Ok(None) => self.open(table)?,
                 opened => opened?,
             };
+            let reader = reader.ok_or(Error::ChangesLost { first_available: self.sequence })?;
             if self.visit_table(&reader, &mut visit)?.is_break() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// `None` if there is no such file.
+    fn open(&self, path: &Path) -> Result<Option<Arc<TableReader>>> {
+        match TableReader::open_anywhere(&self.vfs, path) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn visit_table(
@@ -211,6 +220,8 @@ pub struct Changes {
     last: Sequence,
     ready: VecDeque<Change>,
     names: Arc<BTreeMap<u32, String>>,
+    /// Ids of keyspaces that were dropped before their names were read.
+    nameless: BTreeSet<u32>,
 }
 
 impl fmt::Debug for Changes {
@@ -224,9 +235,15 @@ impl Changes {
     /// See [`crate::Db::changes`].
     pub(crate) fn new(engine: OwnedByProcess<Arc<Engine>>, from: Position) -> Result<Self> {
         engine.store.context.check_open()?;
-        let mut changes =
-            Self { engine, log: Vec::new(), last: from.0, ready: VecDeque::new(), names: Arc::default() };
-        changes.learn_names();
+        let mut changes = Self {
+            engine,
+            log: Vec::new(),
+            last: from.0,
+            ready: VecDeque::new(),
+            names: Arc::default(),
+            nameless: BTreeSet::new(),
+        };
+        changes.learn_names()?;
         changes.log = vec![changes.find_segment()?];
         Ok(changes)
     }
@@ -256,13 +273,15 @@ impl Changes {
     /// # Errors
     /// As [`Changes::try_next`].
     pub fn next(&mut self) -> Result<Change> {
+        let mut wait = WAIT;
         loop {
             let generation = self.engine.store.scheduler.generation.load(Ordering::SeqCst);
             if let Some(change) = self.try_next()? {
                 return Ok(change);
             }
             let store = &self.engine.store;
-            store.scheduler.wait_for_work(&*store.context.runtime.clock, generation, WAIT);
+            store.scheduler.wait_for_work(&*store.context.runtime.clock, generation, wait);
+            wait = (2 * wait).min(10 * WAIT);
         }
     }
 
@@ -276,13 +295,17 @@ impl Changes {
         let engine = self.engine.clone();
         // Nothing is written after the store is closed.
         let _running = engine.store.context.begin_job()?;
+        let mut failure = None;
         for _ in 0..ATTEMPTS {
             let visible = self.visible();
             if visible == self.last {
                 return Ok(());
             }
             let read = match self.read_log(visible) {
-                Err(error) if may_pass(&error) => continue,
+                Err(error) if may_pass(&error) => {
+                    failure = Some(error);
+                    continue;
+                }
                 read => read?,
             };
             if read {
@@ -298,7 +321,8 @@ impl Changes {
             // The segment was deleted, or its end was refused.
             self.log = vec![self.find_segment()?];
         }
-        Err(Error::ChangesLost { first_available: self.engine.store.snapshots.visible() })
+        let visible = self.engine.store.snapshots.visible();
+        Err(failure.unwrap_or(Error::ChangesLost { first_available: visible }))
     }
 
     /// Reads records, up to a number. Returns whether the log continues where they end.
@@ -326,7 +350,8 @@ impl Changes {
                     }
                 }
                 bytes += payload.len();
-                Ok(if bytes < READ_BYTES { AfterRecord::Continue } else { AfterRecord::Stop })
+                let is_enough = bytes >= READ_BYTES && !self.ready.is_empty();
+                Ok(if is_enough { AfterRecord::Stop } else { AfterRecord::Continue })
             },
         );
         // Segments before the last one are read.
@@ -359,9 +384,15 @@ impl Changes {
             }
             return Ok(());
         }
-        let is_unknown = |entry: BatchEntry<'_>| !self.names.contains_key(&entry.keyspace);
-        if entries(bytes).flatten().any(is_unknown) {
-            self.learn_names();
+        let unknown: BTreeSet<u32> = entries(bytes)
+            .flatten()
+            .map(|entry| entry.keyspace)
+            .filter(|id| !self.names.contains_key(id) && !self.nameless.contains(id))
+            .collect();
+        if !unknown.is_empty() {
+            // If that fails, its cause is found by the next read of the log.
+            let _ = self.learn_names();
+            self.nameless.extend(unknown.into_iter().filter(|id| !self.names.contains_key(id)));
         }
         let names = Arc::clone(&self.names);
         self.ready.push_back(Change::Batch(CommittedBatch { first, last, bytes: bytes.to_vec(), names }));
@@ -380,7 +411,7 @@ impl Changes {
             Some(LoggedEvent::Ingested { keyspace, tables }) => Change::Ingest(IngestedTables {
                 keyspace: self.names.get(&keyspace).cloned().unwrap_or_default(),
                 sequence,
-                paths: tables.iter().map(|table| table.file_name().path(folder)).collect(),
+                paths: tables.iter().map(|table| table.paths(folder)).collect(),
                 vfs: Arc::clone(folder.vfs()),
             }),
             None => return,
@@ -389,15 +420,15 @@ impl Changes {
     }
 
     /// Looks up the names of all keyspaces that exist. Ids are never used twice.
-    fn learn_names(&mut self) {
+    fn learn_names(&mut self) -> Result<()> {
         if let Some(follower) = &self.engine.follower {
-            // It may fail: then the entries of new keyspaces are left out, as those of dropped ones.
-            let _ = follower.refresh();
+            follower.refresh()?;
         }
         let names = Arc::make_mut(&mut self.names);
         for (id, keyspace) in self.engine.store.keyspaces.load().iter() {
             names.insert(*id, keyspace.name.clone());
         }
+        Ok(())
     }
 
     /// The newest segment that has the next number, or may get it, and its beginning.
@@ -408,7 +439,7 @@ impl Changes {
         let store = &self.engine.store;
         let folder = &store.context.folder;
         let visible = store.snapshots.visible();
-        if self.last > visible && !store.context.options.read_only {
+        if self.last > visible {
             return Err(Error::InvalidArgument {
                 what: "position",
                 got: self.last.to_string(),

@@ -218,6 +218,8 @@ impl Flusher {
             if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }
+            // Readers in other processes take the number in the edit for one whose records are in the files.
+            state.log.flush_deferred()?;
             let kept = state.log.sync_names_up_to(oldest, durable_segment);
             kept.inspect_err(|error| self.store.log.propagate_background_error(state, error))?;
             (oldest, state.last_sequence)

@@ -158,7 +158,7 @@ impl Db {
         self.engine.follower.as_ref().map_or(Ok(()), |follower| follower.refresh())
     }
 
-    /// Refreshes this reader in a thread, now and whenever `interval` has passed, until it is closed. Errors are events ([`crate::Event::JobFailed`]).
+    /// Refreshes this reader in a thread, now and whenever `interval` has passed, until it is closed; a later call sets another interval. Errors are events ([`crate::Event::JobFailed`]).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an interval below a millisecond; [`Error::Closed`]; [`Error::Io`] if the operating system refuses a thread.

@@ -178,7 +178,7 @@ impl Engine {
         &self.store.scheduler.job_times
     }
 
-    /// Lets a thread refresh this reader, until the store is closed. Does nothing in the process that writes.
+    /// Lets a thread refresh this reader, until the store is closed; a later call sets another interval. Does nothing in the process that writes.
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::Io`] if the operating system refuses a thread.
@@ -187,10 +187,14 @@ impl Engine {
         let mut threads = self.threads.lock();
         self.store.context.check_open()?;
         let context = &self.store.context;
-        let spawned = context
-            .runtime
-            .spawner
-            .spawn("tamis-refresh", Box::new(move || follower.refresh_every(interval)));
+        if follower.set_interval(Some(interval)).is_some() {
+            return Ok(());
+        }
+        let refreshed = Arc::clone(&follower);
+        let work = Box::new(move || refreshed.refresh_always());
+        let spawned = context.runtime.spawner.spawn("tamis-refresh", work).inspect_err(|_| {
+            follower.set_interval(None);
+        });
         threads.push(spawned.map_err(|error| Error::io("start a thread for", context.folder.path(), error))?);
         Ok(())
     }

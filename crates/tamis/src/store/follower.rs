@@ -15,10 +15,10 @@
 //! Cost of a refresh: in proportion to what is new; after a flush, to the log that is left.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::ErrorKind,
     process,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -32,10 +32,11 @@ use crate::{
     batch::entries,
     error::{Error, Result},
     expiry::milliseconds,
-    file_name::FileName,
     key::Sequence,
     sync::Mutex,
-    version::{catalog::Catalog, folder, follow::FollowedCatalog, manifest::ManifestPosition},
+    version::{
+        catalog::Catalog, folder, follow::FollowedCatalog, handle::FileHandle, manifest::ManifestPosition,
+    },
     wal::{
         reader::LogFiles,
         tail::{AfterRecord, read_tail},
@@ -75,10 +76,14 @@ struct Place {
     /// The segments that were read; empty if the next refresh replays the log.
     log: Vec<SegmentEnd>,
     last_sequence: Sequence,
+    /// The keyspaces whose memtables have entries that are not published yet.
+    received: BTreeSet<u32>,
     /// `None` if the store is closed.
     registration: Option<Registration>,
-    /// The files that this reader has registered.
-    files: BTreeSet<FileName>,
+    /// Whether it lists the files of the version that is read.
+    is_registered: bool,
+    /// The files of this version, and those of earlier ones as long as a read has them.
+    files: Vec<Weak<FileHandle>>,
 }
 
 /// See the head of this file.
@@ -86,12 +91,14 @@ pub(crate) struct Follower {
     store: Arc<StoreParts>,
     resources: Arc<KeyspaceResources>,
     place: Mutex<Place>,
+    /// At which a thread refreshes this reader, if there is one.
+    interval: Mutex<Option<Duration>>,
 }
 
 /// The part of the log that a refresh has read.
 enum ReadLog {
     /// New entries, in the memtables that the keyspaces have.
-    Appended(LogReplay),
+    Appended,
     /// All entries, in new memtables.
     Replayed(Keyspaces, Vec<SegmentEnd>),
 }
@@ -107,11 +114,13 @@ impl Follower {
             manifest: store.versions.position()?,
             log: store.log.replayed(),
             last_sequence: store.snapshots.visible(),
+            received: BTreeSet::new(),
             registration: Some(registration),
-            files: BTreeSet::new(),
+            is_registered: false,
+            files: Vec::new(),
         };
         let (store, resources) = (Arc::clone(store), Arc::clone(resources));
-        Some(Self { store, resources, place: Mutex::new(place) })
+        Some(Self { store, resources, place: Mutex::new(place), interval: Mutex::default() })
     }
 
     /// Registers the files of the version that was opened: others may be deleted from now on.
@@ -120,8 +129,7 @@ impl Follower {
     /// Those of the files of the store.
     pub(crate) fn begin(&self) -> Result<()> {
         let mut place = self.place.lock();
-        read_changing(|| self.advance(&mut place))?;
-        self.register(&mut place, Registration::create(&self.store.context.folder)?)
+        read_changing(|| self.advance(&mut place))
     }
 
     /// Lets the writer delete all files.
@@ -139,14 +147,20 @@ impl Follower {
         read_changing(|| self.advance(&mut place))
     }
 
+    /// Sets the time between two refreshes by a thread; returns the former one, if there is such a thread.
+    pub(crate) fn set_interval(&self, interval: Option<Duration>) -> Option<Duration> {
+        std::mem::replace(&mut *self.interval.lock(), interval)
+    }
+
     /// Refreshes until the store is closed.
-    pub(crate) fn refresh_every(&self, interval: Duration) {
+    pub(crate) fn refresh_always(&self) {
         let StoreParts { context, scheduler, .. } = &*self.store;
         while !scheduler.is_stopping().load(Ordering::SeqCst) {
             let generation = scheduler.generation.load(Ordering::SeqCst);
             if let Err(error) = context.catch("refresh a reader", || self.refresh()).flatten() {
                 context.report_failed_job("refresh a reader", &error);
             }
+            let interval = self.interval.lock().unwrap_or_default();
             scheduler.wait_for_work(&*context.runtime.clock, generation, interval);
         }
     }
@@ -184,23 +198,30 @@ impl Follower {
                 }
             }
             let read_log = self.read_log(place, &now, &before)?;
-            if self.next_catalog(&now)?.is_none() {
-                break read_log;
+            // An ingest, or another keyspace, may be older than a record. Files that jobs have replaced meanwhile belong to the next refresh.
+            match self.next_catalog(&now)? {
+                Some(next) if next.has_more_than(&now) => {}
+                _ => break read_log,
             }
         };
         let last_sequence = place.last_sequence.max(now.catalog.counters.last_sequence);
         place.last_sequence = last_sequence;
         place.manifest = now.position;
+        // A checkpoint takes the catalog and the end of the log under this lock.
+        let log = self.store.log.lock();
         self.install(&now.catalog, &before, read_log, place);
         self.store.log.set_replayed(place.log.clone());
-        if let Some(registration) = registration {
+        place.is_registered &= registration.is_none();
+        if registration.is_some() {
             self.store.versions.follow(now.catalog, now.position, &now.obsolete);
-            drop(now.obsolete);
-            drop((start, before));
-            return self.register(place, registration);
         }
-        if self.store.versions.has_new_obsolete_files() {
-            return self.register(place, Registration::create(&self.store.context.folder)?);
+        drop((log, now.obsolete, start, before));
+        if !place.is_registered || self.store.versions.has_new_obsolete_files() {
+            let registration = match registration {
+                Some(registration) => registration,
+                None => Registration::create(&self.store.context.folder)?,
+            };
+            return self.register(place, registration);
         }
         Ok(())
     }
@@ -218,18 +239,19 @@ impl Follower {
         if now.has_memtables_of(before) {
             let keyspaces = self.store.keyspaces.load();
             let mut replay = LogReplay::new(&keyspaces, None);
-            let last_sequence = &mut place.last_sequence;
+            let (last_sequence, received) = (&mut place.last_sequence, &mut place.received);
             let database_id = self.store.versions.database().0;
             let continues = read_tail(folder, database_id, &mut place.log, list, |payload, record, path| {
                 for entry in entries(payload) {
                     let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
                     *last_sequence = entry.logged_at.max(*last_sequence);
+                    received.insert(entry.keyspace);
                     replay.receive(&entry, record);
                 }
                 Ok(AfterRecord::Continue)
             })?;
             if continues {
-                return Ok(ReadLog::Appended(replay));
+                return Ok(ReadLog::Appended);
             }
         }
         // An error in what follows leaves entries in the memtables that are not published: they are not inserted again.
@@ -253,12 +275,12 @@ impl Follower {
         context.expiry.continue_at(catalog.counters.greatest_time);
         let open = keyspaces.load();
         match read_log {
-            ReadLog::Appended(replay) => {
+            ReadLog::Appended => {
                 for (id, keyspace) in open.iter() {
                     let version = catalog.keyspaces.get(&u64::from(*id));
                     let is_changed = version
                         .is_some_and(|version| !Arc::ptr_eq(version, &keyspace.read_state.load().version));
-                    if let Some(version) = version.filter(|_| is_changed || replay.has_entries_of(*id)) {
+                    if let Some(version) = version.filter(|_| is_changed || place.received.contains(id)) {
                         keyspace.follow(version, None);
                     }
                 }
@@ -278,6 +300,7 @@ impl Follower {
                 }
             }
         }
+        place.received.clear();
         let is_dropped = |id: &u32| {
             before.keyspaces.contains_key(&u64::from(*id)) && !catalog.keyspaces.contains_key(&u64::from(*id))
         };
@@ -292,18 +315,25 @@ impl Follower {
     /// Registers the files of the version and those of earlier ones that a read has.
     fn register(&self, place: &mut Place, registration: Registration) -> Result<()> {
         let StoreParts { versions, context, .. } = &*self.store;
-        let unused: BTreeSet<FileName> = versions.obsolete_files().take().into_iter().collect();
+        drop(versions.obsolete_files().take());
         let catalog = versions.catalog();
-        let mut files: BTreeSet<FileName> = place.files.difference(&unused).copied().collect();
-        files.extend(catalog.keyspaces.values().flat_map(|version| version.files()).map(|file| file.name()));
-        registration.set_version(&ReadVersion {
+        let current = catalog.keyspaces.values().flat_map(|version| version.files());
+        let mut files: BTreeMap<*const FileHandle, Weak<FileHandle>> =
+            current.map(|file| (Arc::as_ptr(file), Arc::downgrade(file))).collect();
+        for file in place.files.drain(..).filter(|file| file.strong_count() > 0) {
+            files.insert(file.as_ptr(), file);
+        }
+        place.files = files.into_values().collect();
+        let names = place.files.iter().filter_map(Weak::upgrade).map(|file| file.name());
+        let listed = registration.set_version(&ReadVersion {
             process_id: process::id(),
             since: milliseconds(context.runtime.clock.since_epoch()),
             sequence: place.last_sequence,
-            files: files.clone(),
-        })?;
-        place.files = files;
+            files: names.collect(),
+        });
+        // Without a list all files stay. The next refresh tries again.
+        place.is_registered = listed.is_ok();
         place.registration = Some(registration);
-        Ok(())
+        listed
     }
 }

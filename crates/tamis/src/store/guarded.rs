@@ -97,6 +97,10 @@ impl Vfs for GuardedVfs {
         self.guard.open(|| self.inner.create_exclusive(path))
     }
 
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        self.guard.run(|| self.inner.make_readable(path))
+    }
+
     fn is_locked(&self, path: &Path) -> io::Result<bool> {
         self.guard.run(|| self.inner.is_locked(path))
     }

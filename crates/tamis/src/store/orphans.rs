@@ -21,6 +21,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
+    store::readers::RegisteredReaders,
     table::{properties::TableProperties, reader::TableReader},
     version::{catalog::Catalog, version::KeyspaceVersion},
     wal::reader::ReplayReport,
@@ -123,7 +124,9 @@ pub(crate) fn quarantine_files(folder: &Folder, names: &[FileName]) -> Result<()
     }
     folder.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
     folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
-    for name in names {
+    let readers = RegisteredReaders::find(folder)?;
+    // A file that a reader needs keeps its first name until a later open.
+    for name in names.iter().filter(|name| !readers.need(**name)) {
         let path = name.path(folder);
         folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
     }

@@ -146,6 +146,9 @@ impl Registration {
                 created => created.map_err(|error| Error::io("create", &path, error))?,
             };
             let registration = Self { folder: folder.clone(), path, file };
+            // Also for writers of other users, if the umask of this process hides new files.
+            let path = &registration.path;
+            folder.make_readable(path).map_err(|error| Error::io("make readable", path, error))?;
             let unsupported =
                 |error| Error::LockUnsupported { path: folder.path().to_path_buf(), source: Arc::new(error) };
             return match folder.is_locked(&registration.path) {
@@ -190,18 +193,17 @@ impl RegisteredReaders {
         let path = &folder.path().join(READERS);
         let mut names = list(folder, path)?;
         // A list that changes while it is read may have neither the old nor the new file of a reader.
-        while !names.is_empty() {
+        loop {
+            if names.is_empty() {
+                return Ok(Self::default());
+            }
+            let versions = names.iter().filter_map(|name| version_of(folder, &path.join(name))).collect();
             let again = list(folder, path)?;
             if again == names {
-                break;
+                return Ok(Self { versions });
             }
             names = again;
         }
-        let mut versions = Vec::new();
-        for name in names {
-            versions.extend(version_of(folder, &path.join(name))?);
-        }
-        Ok(Self { versions })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -251,27 +253,27 @@ fn list(folder: &Folder, readers: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// The version of a reader; `None` if it has ended.
-fn version_of(folder: &Folder, path: &Path) -> Result<Option<Option<ReadVersion>>> {
+/// The version of a reader; `None` if it has ended. It may need all files if its file can't be read.
+fn version_of(folder: &Folder, path: &Path) -> Option<Option<ReadVersion>> {
     match folder.is_locked(path) {
         // The reader has ended, or it has created the file and not locked it yet: only the process that locks the file may remove it.
         Ok(false) => match folder.create_exclusive(path) {
             Ok(_locked) => {
                 let _ = folder.remove(path);
-                return Ok(None);
+                return None;
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             // It stays, without an effect.
-            Err(_) => return Ok(None),
+            Err(_) => return None,
         },
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
         // It is unknown whether the reader has ended.
         Ok(true) | Err(_) => {}
     }
     match folder.read(path) {
-        Ok(bytes) => Ok(Some(ReadVersion::decode(&bytes))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, error)),
+        Ok(bytes) => Some(ReadVersion::decode(&bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(_) => Some(None),
     }
 }
 

@@ -88,6 +88,16 @@ impl FollowedCatalog {
         Ok(Self { catalog: Arc::new(catalog), position: contents.position(current), obsolete })
     }
 
+    /// Whether it has a keyspace or an ingested table that `before` lacks, or lacks a keyspace: commits that are not in records.
+    pub(crate) fn has_more_than(&self, before: &Self) -> bool {
+        let newest_ingested = |catalog: &Catalog| {
+            let tables = catalog.keyspaces.values().flat_map(|version| version.tables());
+            tables.filter(|table| table.is_ingested()).map(|table| table.number()).max()
+        };
+        !self.catalog.keyspaces.keys().eq(before.catalog.keyspaces.keys())
+            || newest_ingested(&self.catalog) > newest_ingested(&before.catalog)
+    }
+
     /// Whether the memtables of a reader of this catalog serve the next one, too: no keyspace is new, and no flush has moved entries to tables.
     pub(crate) fn has_memtables_of(&self, before: &Catalog) -> bool {
         self.catalog.keyspaces.iter().all(|(id, version)| {

@@ -353,7 +353,7 @@ impl Log {
         let is_pinned = self.is_pinned();
         let obsolete = self.older.iter().take_while(|segment| segment.end.number < number).count();
         let count = if is_pinned { 0 } else { obsolete };
-        self.kept.extend(self.older.drain(..count));
+        self.kept.extend(self.older.drain(..count).map(|segment| OlderSegment { file: None, ..segment }));
         let mut bytes: u64 = self.kept.iter().map(|segment| segment.end.bytes).sum();
         let (keep, now) = (self.setup.keep_changes, self.setup.clock.now());
         let is_obsolete = |segment: &&OlderSegment| {

@@ -19,6 +19,7 @@ use crate::{
         parts::StoreParts,
     },
     version::{
+        catalog::Counters,
         edit::{Change, VersionEdit},
         set::VersionSet,
     },
@@ -48,7 +49,8 @@ impl KeyspaceAdmin {
         }
         // Sequence numbers assigned so far belong to other keyspaces.
         let sequence = log.as_ref().map_or(0, |state| state.last_sequence);
-        let edit = new_keyspace(&self.store.installer.versions, name, &options, sequence);
+        let mut edit = new_keyspace(&self.store.installer.versions, name, &options, sequence);
+        edit.push(reserved_up_to(sequence + 1));
         let catalog = self.store.installer.install(edit)?;
         let version =
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
@@ -81,6 +83,8 @@ impl KeyspaceAdmin {
         for keyspace in &keyspaces {
             edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
         }
+        let last = log.as_ref().map_or(0, |state| state.last_sequence);
+        edit.push(reserved_up_to(last + keyspaces.len() as u64));
         self.store.installer.install(edit)?;
         keyspaces.iter().for_each(|keyspace| keyspace.is_dropped.store(true, Ordering::Release));
         self.store.keyspaces.remove(&keyspaces);
@@ -93,6 +97,11 @@ impl KeyspaceAdmin {
         self.store.scheduler.wake();
         Ok(())
     }
+}
+
+/// The numbers of the events are not used for anything else, also if a crash loses the events.
+fn reserved_up_to(last_sequence: u64) -> Change {
+    Change::AdvanceCounters(Counters { last_sequence, ..Counters::default() })
 }
 
 impl KeyspaceAdmin {

@@ -284,3 +284,23 @@ fn writes_that_were_refused_are_no_changes() {
     });
     assert_eq!(keys.collect::<Vec<_>>(), expected);
 }
+
+/// *Found*: records before the position counted as read, so that a feed in a long segment lost its next change.
+#[test]
+fn a_feed_begins_in_the_middle_of_a_long_segment() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options().log_bytes_max(1 << 30)).unwrap();
+    for number in 0..12_000 {
+        db.put(key(number), [0; 1_000]).unwrap();
+    }
+    let position = Position::after(db.snapshot().sequence());
+    let reader = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let mut feeds = [db.changes(position).unwrap(), reader.changes(position).unwrap()];
+    db.put("next", "").unwrap();
+    for changes in &mut feeds {
+        assert_eq!(all(changes).len(), 1);
+    }
+    let middle = Position::after(6_000);
+    assert_eq!(all(&mut reader.changes(middle).unwrap()).len(), 6_001);
+    assert!(matches!(reader.changes(Position::after(20_000)), Err(Error::InvalidArgument { .. })));
+}

@@ -210,6 +210,7 @@ fn a_reader_refreshes_itself() {
     let db = Db::open(folder.path()).unwrap();
     let reader = Db::open_reader(folder.path()).unwrap();
     assert!(matches!(reader.refresh_every(Duration::ZERO), Err(Error::InvalidArgument { .. })));
+    reader.refresh_every(Duration::from_millis(2)).unwrap();
     reader.refresh_every(Duration::from_millis(1)).unwrap();
     for number in 0..20 {
         db.put(key(number), "").unwrap();
@@ -325,4 +326,56 @@ fn readers_next_to_concurrent_writes_see_whole_batches() {
             is_done.store(true, std::sync::atomic::Ordering::Release);
         });
     }
+}
+
+/// *Found*: a reader that counted by names let the writer delete a table that a snapshot had from before the writer was opened again.
+#[test]
+fn snapshots_of_readers_keep_their_files_when_the_writer_is_opened_again() {
+    let vfs = MemVfs::new();
+    let fill = |db: &Db, value: u8| {
+        for number in 0..2_000 {
+            db.put(key(number), [value; 100]).unwrap();
+        }
+        db.compact_range(&db.default_keyspace(), ..).unwrap();
+    };
+    let db = writer(&vfs);
+    fill(&db, 1);
+    let reader = reader(&vfs);
+    let snapshot = reader.snapshot();
+    drop(db);
+    let db = writer(&vfs);
+    reader.refresh().unwrap();
+    fill(&db, 2);
+    reader.refresh().unwrap();
+    fill(&db, 3);
+    reader.refresh().unwrap();
+    db.put("last", "").unwrap();
+    db.flush().unwrap();
+    let values = snapshot.iter(&reader.default_keyspace()).map(|entry| entry.unwrap().1[0]);
+    assert!(values.eq(std::iter::repeat_n(1, 2_000)));
+}
+
+/// *Found*: a list that could not be written left the files of the new version without protection.
+#[test]
+fn a_reader_without_space_for_its_list_keeps_all_files() {
+    let vfs = MemVfs::new();
+    let db = writer(&vfs);
+    let fill = || {
+        for number in 0..2_000 {
+            db.put(key(number), [0; 100]).unwrap();
+        }
+        db.compact_range(&db.default_keyspace(), ..).unwrap();
+    };
+    fill();
+    let faulty = FaultVfs::new(Arc::new(vfs.clone()));
+    let reader = open_on(Arc::new(faulty.clone()), inline_options().read_only(true)).unwrap();
+    fill();
+    faulty.add_rule(Rule::error(std::io::ErrorKind::StorageFull).on(&[OperationKind::Append]));
+    assert!(matches!(reader.refresh(), Err(Error::DiskFull { .. } | Error::Io { .. })));
+    fill();
+    fill();
+    assert_eq!(reader.iter().map(Result::unwrap).count(), 2_000);
+    reader.refresh().unwrap();
+    fill();
+    assert_eq!(reader.iter().map(Result::unwrap).count(), 2_000);
 }

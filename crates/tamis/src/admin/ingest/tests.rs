@@ -16,7 +16,15 @@ fn request(db: &Db, name: &str, key: u8) -> (Arc<Request>, Vec<FileName>) {
     let mut pending = db.engine.ingester.place_tables(&[path.into()], IngestOptions::default()).unwrap();
     let summaries = pending.summaries.clone();
     let names = std::mem::take(&mut pending.names);
-    (Arc::new(Request { keyspace: Arc::clone(&keyspace.state), summaries, answer: Mutex::default() }), names)
+    (
+        Arc::new(Request {
+            keyspace: Arc::clone(&keyspace.state),
+            summaries,
+            answer: Mutex::default(),
+            ingested: Mutex::default(),
+        }),
+        names,
+    )
 }
 
 /// Each ingest had a separate edit, with the syncs of the log, of the manifest and of `CURRENT`, under the log's lock.

@@ -131,14 +131,16 @@ pub(crate) fn repair(vfs: &dyn Vfs, path: &Path, runtime: &Runtime) -> Result<Re
     if let Some(rule) = state.check_invariants() {
         return Err(Error::corruption(folder.path(), 0, "repaired state", "one that keeps all rules", rule));
     }
-    let readers = RegisteredReaders::find(folder)?;
     let spare = quarantine_files(&repair, &state, manifest)?;
     write_catalog(&state, folder, manifest)?;
+    // Without an answer all files may be in use.
+    let readers = RegisteredReaders::find(folder).ok();
     for (name, file) in spare {
         let path = folder.path().join(&name);
         // The next open for writing finds the files that a reader keeps, and that they are obsolete.
         let is_kept = FileName::parse(&name).is_some_and(|name| {
-            !matches!(name, FileName::Log(_) | FileName::Manifest(_)) && readers.need(name)
+            !matches!(name, FileName::Log(_) | FileName::Manifest(_))
+                && readers.as_ref().is_none_or(|readers| readers.need(name))
         });
         if !is_kept {
             folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;

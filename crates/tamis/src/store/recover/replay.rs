@@ -122,11 +122,6 @@ impl LogReplay {
         }
     }
 
-    /// Whether an entry was inserted into the memtable of this keyspace.
-    pub(crate) fn has_entries_of(&self, keyspace: u32) -> bool {
-        self.targets.get(&keyspace).is_some_and(|target| target.record.is_some())
-    }
-
     /// The keyspaces that must be flushed before this entry is inserted.
     fn full_keyspaces(&self, entry: &BatchEntry<'_>, place: RecordPlace) -> Vec<Arc<KeyspaceState>> {
         let Some(bytes_max) = self.bytes_max else { return Vec::new() };
