@@ -11,8 +11,8 @@ use crate::{failure::Failure, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  tamis backup prune /mnt/backups --keep 7d     restores to the last 7 days stay possible
-  tamis backup prune s3://bucket/path --keep 20 the newest 20
+  tamis backup prune /mnt/backups --keep 7d        restores to the last 7 days stay possible
+  tamis backup prune s3://bucket/path --keep 20    the newest 20
 
 The newest backup always stays. A prune waits for running backups and restores.";
 
