@@ -272,6 +272,7 @@ impl Changes {
     ///
     /// # Errors
     /// As [`Changes::try_next`].
+    #[expect(clippy::should_implement_trait, reason = "it has no end, and its errors are final")]
     pub fn next(&mut self) -> Result<Change> {
         let mut wait = WAIT;
         loop {
