@@ -1,6 +1,6 @@
 //! `tamis changes`: prints the change feed of a store, of a running one, too.
 
-use std::{io::Write, ops::ControlFlow, path::PathBuf, thread, time::Duration};
+use std::{io::Write, ops::ControlFlow, path::PathBuf, time::Duration};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -16,8 +16,8 @@ Examples:
 
 The store keeps changes for a feed if its program opens it with `keep_changes`.";
 
-/// The time between two looks for new changes.
-const WAIT: Duration = Duration::from_millis(20);
+/// The time after which a wait for changes looks for an interrupt.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// Print what is committed, in order, each change once
 ///
@@ -57,14 +57,15 @@ impl ChangesArgs {
             interrupt::install_handler()?;
         }
         while !interrupt::is_interrupted() {
-            match changes.try_next()? {
-                Some(change) => self.show(&change, output)?,
+            let change = match changes.try_next()? {
                 None if self.follow => {
                     output.flush()?;
-                    thread::sleep(WAIT);
+                    changes.next_within(WAIT)?
                 }
                 None => break,
-            }
+                change => change,
+            };
+            change.map_or(Ok(()), |change| self.show(&change, output))?;
         }
         let position = changes.position().sequence();
         if self.json { Ok(()) } else { Ok(writeln!(output, "position {position}")?) }

@@ -274,14 +274,29 @@ impl Changes {
     /// As [`Changes::try_next`].
     #[expect(clippy::should_implement_trait, reason = "it has no end, and its errors are final")]
     pub fn next(&mut self) -> Result<Change> {
-        let mut wait = WAIT;
         loop {
-            let generation = self.engine.store.scheduler.generation.load(Ordering::SeqCst);
-            if let Some(change) = self.try_next()? {
+            if let Some(change) = self.next_within(Duration::MAX)? {
                 return Ok(change);
             }
-            let store = &self.engine.store;
-            store.scheduler.wait_for_work(&*store.context.runtime.clock, generation, wait);
+        }
+    }
+
+    /// As [`Changes::next`], but waits no longer than `limit`; `None` if there is no change until then.
+    ///
+    /// # Errors
+    /// As [`Changes::try_next`].
+    pub fn next_within(&mut self, limit: Duration) -> Result<Option<Change>> {
+        let engine = self.engine.clone();
+        let (clock, scheduler) = (&*engine.store.context.runtime.clock, &engine.store.scheduler);
+        let (begin, mut wait) = (clock.now(), WAIT);
+        loop {
+            let generation = scheduler.generation.load(Ordering::SeqCst);
+            let change = self.try_next()?;
+            let left = limit.saturating_sub(clock.now().saturating_sub(begin));
+            if change.is_some() || left.is_zero() {
+                return Ok(change);
+            }
+            scheduler.wait_for_work(clock, generation, wait.min(left));
             wait = (2 * wait).min(10 * WAIT);
         }
     }
