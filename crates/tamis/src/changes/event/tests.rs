@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
 use super::{IngestedTable, LoggedEvent};
 
 #[test]

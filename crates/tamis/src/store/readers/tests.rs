@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
 use std::{path::Path, sync::Arc};
 
 use tamis_vfs::{Folder, MemVfs, Vfs};
