@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Access, BatchWrite, Change, Db, Durability, Error, Options, Position, Vfs};
+use tamis::{Access, BatchWrite, Change, Db, Durability, Error, Keyspace, Options, Position, Vfs};
 
 use super::{Client, Judgement, collect};
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     store::{Mode, install_hooks, name_of},
     world::{FOLDER, SimVfs},
 };
+
+/// A range that a reader has read, with the keyspace as the reader sees it.
+type FoundRange = (Keyspace, Vec<(Vec<u8>, Value)>);
 
 impl Client {
     /// Opens a reader or refreshes that of an earlier step, and reads a range. All writes that reached the files before are visible, as one state.
@@ -48,7 +51,7 @@ impl Client {
         &self,
         reader: &mut Option<Db>,
         (number, bounds): (u64, &Bounds),
-    ) -> tamis::Result<Option<(tamis::Keyspace, Vec<(Vec<u8>, Value)>)>> {
+    ) -> tamis::Result<Option<FoundRange>> {
         if reader.is_none() {
             let options = Options::default()
                 .create_if_missing(false)

@@ -52,7 +52,7 @@ impl Statistics {
         let help = "Time since the oldest state that a scan still reads was replaced.";
         page.one("tamis_oldest_replaced_state_seconds", help, "gauge", replaced);
         self.dropped_keyspaces(&mut page);
-        self.readers(&mut page);
+        self.held_by_readers(&mut page);
         levels(&self.reads, &mut page);
         keyspaces(&self.keyspaces, &mut page);
         page.0
@@ -176,7 +176,7 @@ impl Statistics {
         }
     }
 
-    fn readers(&self, page: &mut Page) {
+    fn held_by_readers(&self, page: &mut Page) {
         let name = "tamis_reader_held_bytes";
         page.family(name, "Bytes of obsolete files that readers of other processes keep on disk.", "gauge");
         for reader in &self.readers {
