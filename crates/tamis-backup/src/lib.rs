@@ -32,7 +32,7 @@
 //!    and verifications, and they wait for a prune: see `docs/format/backup.md`, "Leases". A reader without permission to write has no lease: it
 //!    reports an object that a prune has removed.
 //! 5. **Order is by number.** Times are for people: a clock that jumps changes no order and loses nothing.
-//! 6. **Every byte has a digest** (SHA-256), which a restore and [`verify`] check.
+//! 6. **Every byte has a digest** (SHA-256), which a restore and [`verify()`] check.
 //!
 //! The bytes of a target are defined in `docs/format/backup.md`. All calls block.
 
