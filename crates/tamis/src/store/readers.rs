@@ -19,11 +19,7 @@ use std::{
     collections::BTreeSet,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -130,19 +126,27 @@ impl Registration {
     /// [`Error::LockUnsupported`]; [`Error::Io`], of the kind [`ErrorKind::PermissionDenied`] or [`ErrorKind::ReadOnlyFilesystem`] if this
     /// process can't create the file.
     pub(crate) fn create(folder: &Folder) -> Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let readers = folder.path().join(READERS);
         let mut is_found = folder.exists(&readers).map_err(|error| Error::io("look for", &readers, error))?;
+        let mut number = 0_u32;
         loop {
             if !is_found {
                 folder.create_dir_all(&readers).map_err(|error| Error::io("create", &readers, error))?;
                 is_found = true;
             }
-            let name = format!("{}-{}.reader", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            let name = format!("{number:06}.reader");
+            number += 1;
             let path = readers.join(name);
             let file = match folder.create_exclusive(&path) {
-                // A writer looks whether the new file is locked, or another container has a process of the same number.
+                // Another reader has this name, or a writer looks whether the new file is locked.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                // A reader of another user has this name.
+                Err(error)
+                    if error.kind() == ErrorKind::PermissionDenied
+                        && folder.exists(&path).is_ok_and(|exists| exists) =>
+                {
+                    continue;
+                }
                 created => created.map_err(|error| Error::io("create", &path, error))?,
             };
             let registration = Self { folder: folder.clone(), path, file };
