@@ -9,7 +9,7 @@ use std::{
 };
 
 use engine::{BatchWrite, Change, Changes, Position};
-use tamis_bindings_common::{Code, Failure, changes::next_within, fork::Guarded};
+use tamis_bindings_common::{Code, Failure, fork::Guarded};
 
 use crate::{
     boundary::{Exclusive, Outcome, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
@@ -182,7 +182,7 @@ impl Feed {
                 }
                 return Ok(Some(fields));
             }
-            self.current = next_within(&mut self.changes, Some(wait))?;
+            self.current = self.changes.next_within(wait)?;
             let Some(change) = &self.current else { return Ok(None) };
             self.pending = ChangeFields::all(change);
             if self.pending.is_empty() {

@@ -185,3 +185,6 @@ impl From<DecodeError> for Failure {
         Self::new(code, format!("{error}; build the filter again from its keys"))
     }
 }
+
+#[cfg(test)]
+mod tests;

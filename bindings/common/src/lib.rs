@@ -5,7 +5,6 @@
 //! the engine needs one edit here.
 
 pub mod advise;
-pub mod changes;
 pub mod columns;
 pub mod event;
 pub mod expiry;

@@ -18,7 +18,7 @@ use pyo3::{
     types::{PyList, PyType},
 };
 use tamis::{BatchWrite, Change};
-use tamis_bindings_common::{Code, Failure, changes::next_within, fork::Guarded};
+use tamis_bindings_common::{Code, Failure, fork::Guarded};
 
 use crate::{
     batch::tuple_of,
@@ -90,7 +90,7 @@ impl Changes {
         let found = loop {
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
             let found = run(py, || match feed.as_mut() {
-                Some(feed) => next_within(feed.get_mut()?, Some(slice)),
+                Some(feed) => Ok(feed.get_mut()?.next_within(slice)?),
                 None => Ok(None),
             })?;
             left = left.map(|left| left.saturating_sub(slice));

@@ -304,3 +304,23 @@ fn a_feed_begins_in_the_middle_of_a_long_segment() {
     assert_eq!(all(&mut reader.changes(middle).unwrap()).len(), 6_001);
     assert!(matches!(db.changes(Position::after(20_000)), Err(Error::InvalidArgument { .. })));
 }
+
+#[test]
+fn a_wait_ends_with_a_change_or_at_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path()).unwrap();
+    let mut changes = db.changes(Position::default()).unwrap();
+    assert!(changes.next_within(Duration::ZERO).unwrap().is_none());
+    assert!(changes.next_within(Duration::from_millis(3)).unwrap().is_none());
+    let (sender, received) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| sender.send(changes.next()));
+        db.put("apple", "red").unwrap();
+        let change = received.recv().unwrap().unwrap();
+        assert_eq!(change.position(), Position::after(1));
+    });
+    db.put("apple", "green").unwrap();
+    assert!(changes.next_within(Duration::MAX).unwrap().is_some());
+    db.close().unwrap();
+    assert!(matches!(changes.next(), Err(Error::Closed)));
+}
