@@ -14,7 +14,7 @@ use crate::{
     model::{Bounds, Moment, States, Value},
     ops::{Direction, Move, Op, SLOT_COUNT},
     scan_check::{CheckedScan, Outcome},
-    store::{Mode, Store, install_hooks},
+    store::Store,
 };
 
 /// See the head of this file. It holds its scans and snapshots until the life ends.
@@ -99,9 +99,7 @@ impl Client {
         }
         self.changes = None;
         if let Some(reader) = self.reader.take() {
-            install_hooks(&self.store.shared, &self.store.life, Mode::Ignore);
-            drop(reader);
-            install_hooks(&self.store.shared, &self.store.life, Mode::Observe);
+            self.store.unobserved(|| drop(reader));
         }
     }
 

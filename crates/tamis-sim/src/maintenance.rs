@@ -20,7 +20,7 @@ use crate::{
     operator::Operand,
     ops::{Change, Op},
     settings,
-    store::{Mode, SOURCES, install_hooks, name_of},
+    store::{SOURCES, name_of},
     world::SimVfs,
 };
 
@@ -162,10 +162,7 @@ impl Client {
 
     fn compare_copy(&self, path: &Path, sequence: u64) -> Judgement {
         let (shared, life) = (&self.store.shared, &self.store.life);
-        install_hooks(shared, life, Mode::Ignore);
-        let compared = check::compare_copy(shared, life, path, sequence);
-        install_hooks(shared, life, Mode::Observe);
-        match compared {
+        match self.store.unobserved(|| check::compare_copy(shared, life, path, sequence)) {
             Err(_) if life.is_off() => Ok(()),
             Err(check::Difference::Failed(error)) => {
                 if life.has_flipped() {

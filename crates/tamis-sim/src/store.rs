@@ -65,6 +65,14 @@ pub fn name_of(keyspace: u64) -> String {
 }
 
 impl Store {
+    /// Calls `work`, which uses another handle of the files: its commits are not those of the model.
+    pub fn unobserved<R>(&self, work: impl FnOnce() -> R) -> R {
+        install_hooks(&self.shared, &self.life, Mode::Ignore);
+        let result = work();
+        install_hooks(&self.shared, &self.life, Mode::Observe);
+        result
+    }
+
     /// The handle of a keyspace, if it was created.
     pub fn keyspace(&self, number: u64) -> Option<Keyspace> {
         self.keyspaces.lock().get(&number).cloned()

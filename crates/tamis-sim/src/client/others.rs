@@ -10,7 +10,7 @@ use crate::{
     model::{Bounds, Value, short},
     operator::operators,
     ops::Direction,
-    store::{Mode, install_hooks, name_of},
+    store::name_of,
     world::{FOLDER, SimVfs},
 };
 
@@ -18,16 +18,14 @@ use crate::{
 type FoundRange = (Keyspace, Vec<(Vec<u8>, Value)>);
 
 impl Client {
-    /// Opens a reader or refreshes that of an earlier step, and reads a range. All writes that reached the files before are visible, as one state.
+    /// Opens a reader or refreshes that of an earlier step, and reads a range. All writes that reached the files before are visible, and it sees a single state.
     pub(super) fn read_as_other(&mut self, number: u64, bounds: &Bounds, opens: bool) -> Judgement {
         let store = Arc::clone(&self.store);
         let mut reader = self.reader.take().filter(|_| !opens);
         let found = self.read("a reader", || {
             let persist = || if store.is_read_only { Ok(()) } else { store.db.persist(Durability::Buffered) };
             persist()?;
-            install_hooks(&store.shared, &store.life, Mode::Ignore);
-            let found = self.range_of_reader(&mut reader, (number, bounds));
-            install_hooks(&store.shared, &store.life, Mode::Observe);
+            let found = store.unobserved(|| self.range_of_reader(&mut reader, (number, bounds)));
             // A record may be in the files before its commit is visible in the process that writes: it is after this call.
             persist()?;
             found

@@ -27,6 +27,14 @@ fn reader_count(vfs: &MemVfs) -> usize {
     vfs.list(&std::path::Path::new(FOLDER).join("readers")).map_or(0, |entries| entries.len())
 }
 
+/// Replaces all entries, so that the tables from before are obsolete.
+fn fill(db: &Db, value: u8) {
+    for number in 0..2_000 {
+        db.put(key(number), [value; 100]).unwrap();
+    }
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
+}
+
 #[test]
 fn a_reader_sees_what_was_written_before_it_opened_and_moves_on_with_refresh() {
     let vfs = MemVfs::new();
@@ -137,17 +145,11 @@ fn batches_keyspaces_ingests_and_reopening_reach_a_reader() {
 fn the_writer_keeps_the_files_of_readers_and_deletes_them_when_they_have_ended() {
     let vfs = MemVfs::new();
     let db = writer(&vfs);
-    let fill = || {
-        for number in 0..2_000 {
-            db.put(key(number), [0; 100]).unwrap();
-        }
-        db.compact_range(&db.default_keyspace(), ..).unwrap();
-    };
-    fill();
+    fill(&db, 0);
     let tables = file_count(&vfs, ".table");
     let (reader, other) = (reader(&vfs), reader(&vfs));
     assert_eq!(reader_count(&vfs), 2);
-    fill();
+    fill(&db, 0);
     let with_reader = file_count(&vfs, ".table");
     assert!(with_reader > tables + tables / 2, "{with_reader} instead of {tables}");
     let statistics = db.statistics();
@@ -160,8 +162,8 @@ fn the_writer_keeps_the_files_of_readers_and_deletes_them_when_they_have_ended()
     assert_eq!(reader.iter().map(Result::unwrap).count(), 2_000);
     reader.refresh().unwrap();
     drop(other);
-    fill();
-    fill();
+    fill(&db, 0);
+    fill(&db, 0);
     let with_reader = file_count(&vfs, ".table");
     assert!((tables + tables / 2..3 * tables).contains(&with_reader), "{with_reader} instead of {tables}");
     // It is killed: its file stays, and its lock ends.
@@ -177,19 +179,13 @@ fn the_writer_keeps_the_files_of_readers_and_deletes_them_when_they_have_ended()
 #[test]
 fn a_reopened_and_a_repaired_store_keep_the_files_of_readers() {
     let vfs = MemVfs::new();
-    let fill = |db: &Db| {
-        for number in 0..2_000 {
-            db.put(key(number), [0; 100]).unwrap();
-        }
-        db.compact_range(&db.default_keyspace(), ..).unwrap();
-    };
     let db = writer(&vfs);
-    fill(&db);
-    let (early, _) = (reader(&vfs), fill(&db));
+    fill(&db, 0);
+    let (early, _) = (reader(&vfs), fill(&db, 0));
     drop(db);
     let db = writer(&vfs);
     let late = reader(&vfs);
-    fill(&db);
+    fill(&db, 0);
     drop(db);
     vfs.remove(&std::path::Path::new(FOLDER).join("CURRENT")).unwrap();
     Db::repair_on(Arc::new(vfs.clone()), FOLDER, &tamis::Runtime::deterministic(1)).unwrap();
@@ -200,7 +196,7 @@ fn a_reopened_and_a_repaired_store_keep_the_files_of_readers() {
     late.refresh().unwrap();
     assert_eq!(late.iter().map(Result::unwrap).count(), 2_001);
     drop((early, late));
-    fill(&db);
+    fill(&db, 0);
     assert_eq!(db.statistics().readers, []);
 }
 
@@ -332,12 +328,6 @@ fn readers_next_to_concurrent_writes_see_whole_batches() {
 #[test]
 fn snapshots_of_readers_keep_their_files_when_the_writer_is_opened_again() {
     let vfs = MemVfs::new();
-    let fill = |db: &Db, value: u8| {
-        for number in 0..2_000 {
-            db.put(key(number), [value; 100]).unwrap();
-        }
-        db.compact_range(&db.default_keyspace(), ..).unwrap();
-    };
     let db = writer(&vfs);
     fill(&db, 1);
     let reader = reader(&vfs);
@@ -360,22 +350,16 @@ fn snapshots_of_readers_keep_their_files_when_the_writer_is_opened_again() {
 fn a_reader_without_space_for_its_list_keeps_all_files() {
     let vfs = MemVfs::new();
     let db = writer(&vfs);
-    let fill = || {
-        for number in 0..2_000 {
-            db.put(key(number), [0; 100]).unwrap();
-        }
-        db.compact_range(&db.default_keyspace(), ..).unwrap();
-    };
-    fill();
+    fill(&db, 0);
     let faulty = FaultVfs::new(Arc::new(vfs.clone()));
     let reader = open_on(Arc::new(faulty.clone()), inline_options().read_only(true)).unwrap();
-    fill();
+    fill(&db, 0);
     faulty.add_rule(Rule::error(std::io::ErrorKind::StorageFull).on(&[OperationKind::Append]));
     assert!(matches!(reader.refresh(), Err(Error::DiskFull { .. } | Error::Io { .. })));
-    fill();
-    fill();
+    fill(&db, 0);
+    fill(&db, 0);
     assert_eq!(reader.iter().map(Result::unwrap).count(), 2_000);
     reader.refresh().unwrap();
-    fill();
+    fill(&db, 0);
     assert_eq!(reader.iter().map(Result::unwrap).count(), 2_000);
 }
