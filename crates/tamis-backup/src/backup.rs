@@ -15,7 +15,6 @@ use std::{path::PathBuf, sync::Arc};
 use tamis::{Clock as _, OsVfs, SystemClock, Vfs};
 
 use crate::{
-    backup_list::BackupList,
     checkpoint::{Checkpoint, Source},
     error::{Error, Result},
     format::{self, BACKUPS, Backup, FileEntry, FileList, Kind, VERSION},
@@ -102,7 +101,7 @@ pub fn backup(source: Source<'_>, target: &Target, options: &BackupOptions) -> R
             clock_jumped_since: None,
         });
     }
-    let number = next_number(target, &backups)?;
+    let number = next_number(target)?;
     let all = || files.iter().chain(&tables.files);
     let mut backup = Backup {
         format: VERSION,
@@ -143,11 +142,11 @@ fn logs(files: &[FileEntry]) -> impl Iterator<Item = &FileEntry> {
     files.iter().filter(|file| file.name.ends_with(".log"))
 }
 
-/// Another backup may have taken the number.
-fn next_number(target: &Target, backups: &BackupList) -> Result<u64> {
-    let listed = target.objects().list(BACKUPS).map_err(|error| target.fail("list", BACKUPS, error))?;
+/// One more than the greatest number, also of damaged backups and of those that others have made meanwhile.
+fn next_number(target: &Target) -> Result<u64> {
+    let listed = target.list(BACKUPS)?;
     let numbers = listed.iter().filter_map(|object| format::number_of(&object.name));
-    Ok(numbers.max().unwrap_or_default().saturating_add(1).max(backups.next_number()))
+    Ok(numbers.max().unwrap_or_default().saturating_add(1))
 }
 
 fn whole_reason(newest: Option<&Backup>, previous: &Previous, tables: &FileList) -> String {

@@ -2,8 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    format::{self, BACKUPS, Backup},
-    objects::none_if_missing,
+    format::{BACKUPS, Backup},
     parallel::in_parallel,
     target::Target,
     time,
@@ -16,13 +15,10 @@ impl Target {
     /// [`Error::NotATarget`], [`Error::UnknownFormat`]. A damaged description is no error but in the list.
     pub fn backups(&self) -> Result<BackupList> {
         self.require()?;
-        let listed = self.objects().list(BACKUPS).map_err(|error| self.fail("list", BACKUPS, error))?;
-        let names: Vec<String> = listed.into_iter().map(|object| object.name).collect();
+        let names: Vec<String> = self.list(BACKUPS)?.into_iter().map(|object| object.name).collect();
         let decoded = in_parallel(&names, |object| {
-            let bytes = none_if_missing(self.objects().get(object));
-            let bytes = bytes.map_err(|error| self.fail("read", object, error))?;
-            // A prune has removed it.
-            Ok(bytes.map(|bytes| Backup::decode(object, &bytes)))
+            // A prune has removed those that are missing.
+            Ok(self.get(object)?.map(|bytes| Backup::decode(object, &bytes)))
         })?;
         let mut backups =
             BackupList { target: self.name().to_owned(), intact: Vec::new(), damaged: Vec::new() };
@@ -53,13 +49,6 @@ impl BackupList {
     /// The newest backup.
     pub fn newest(&self) -> Option<&Backup> {
         self.intact.last()
-    }
-
-    /// The number of the next backup.
-    pub(crate) fn next_number(&self) -> u64 {
-        let damaged = self.damaged.iter().filter_map(|(object, _)| format::number_of(object));
-        let numbers = self.intact.iter().map(|backup| backup.number).chain(damaged);
-        numbers.max().unwrap_or_default().saturating_add(1)
     }
 
     /// A backup by number, id (or its beginning) or time (the newest at that time, in UTC). Without any, the newest.

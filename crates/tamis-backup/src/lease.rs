@@ -29,7 +29,6 @@ use crate::{
     digest::random_id,
     error::{Error, Result},
     format::LEASES,
-    objects::none_if_missing,
     target::{LeaseTimes, Target},
 };
 
@@ -168,24 +167,21 @@ struct Observed {
 impl Observed {
     /// Reads the leases, removes expired ones, and returns whether any remain.
     fn update(&mut self, target: &Target, role: Role, now: Duration) -> Result<bool> {
-        let objects = target.objects();
-        let listed = objects.list(LEASES).map_err(|error| target.fail("list", LEASES, error))?;
         let mut leases = BTreeMap::new();
-        for name in listed.into_iter().map(|object| object.name) {
+        for name in target.list(LEASES)?.into_iter().map(|object| object.name) {
             let is_of_role = name
                 .strip_prefix(LEASES)
                 .is_some_and(|rest| rest.starts_with(&format!("/{}-", role.prefix())));
             if !is_of_role {
                 continue;
             }
-            let content = none_if_missing(objects.get(&name));
-            let Some(content) = content.map_err(|error| target.fail("read", &name, error))? else { continue };
+            let Some(content) = target.get(&name)? else { continue };
             let since = match self.leases.remove(&name) {
                 Some((known, since)) if known == content => since,
                 _ => now,
             };
             if now.saturating_sub(since) >= target.times().expiry {
-                objects.remove(&name).map_err(|error| target.fail("remove", &name, error))?;
+                target.remove(&name)?;
             } else {
                 leases.insert(name, (content, since));
             }

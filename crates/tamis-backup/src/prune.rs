@@ -115,7 +115,7 @@ pub fn prune(target: &Target, keep: Keep, progress: &dyn Progress) -> Result<Pru
         ..PruneReport::default()
     };
     report.removed.sort_unstable();
-    let listed = target.objects().list(OBJECTS).map_err(|error| target.fail("list", OBJECTS, error))?;
+    let listed = target.list(OBJECTS)?;
     for object in listed.iter().filter(|object| !used.contains(&object.name)) {
         progress::check(progress)?;
         lease.check()?;

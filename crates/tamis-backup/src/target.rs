@@ -7,7 +7,7 @@ use tamis::OsVfs;
 use crate::{
     error::{Error, Result},
     format::{self, Backup, FileList, Part, TARGET_OBJECT, TargetHeader, VERSION},
-    objects::{FolderObjects, Objects, none_if_missing},
+    objects::{FolderObjects, Object, Objects, none_if_missing},
 };
 
 /// The times of leases. All operations on a target need the same ones.
@@ -104,6 +104,16 @@ impl Target {
         Error::Damaged { target: self.name.clone(), object: object.to_owned(), what: what.into() }
     }
 
+    /// The objects in a folder.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<Object>> {
+        self.objects.list(folder).map_err(|error| self.fail("list", folder, error))
+    }
+
+    /// The bytes of an object; `None` if it is missing.
+    pub(crate) fn get(&self, object: &str) -> Result<Option<Vec<u8>>> {
+        none_if_missing(self.objects.get(object)).map_err(|error| self.fail("read", object, error))
+    }
+
     pub(crate) fn put(&self, object: &str, bytes: &[u8]) -> Result<()> {
         self.objects.put(object, bytes).map_err(|error| self.fail("write", object, error))
     }
@@ -115,9 +125,7 @@ impl Target {
     /// The bytes of a part, verified.
     pub(crate) fn get_part(&self, part: &Part) -> Result<Vec<u8>> {
         let object = part.object();
-        let bytes =
-            none_if_missing(self.objects.get(&object)).map_err(|error| self.fail("read", &object, error))?;
-        let bytes = bytes.ok_or_else(|| self.damaged(&object, "the object is missing"))?;
+        let bytes = self.get(&object)?.ok_or_else(|| self.damaged(&object, "the object is missing"))?;
         let found = Part::of(&bytes);
         if found == *part {
             return Ok(bytes);
@@ -140,8 +148,7 @@ impl Target {
     /// # Errors
     /// [`Error::Foreign`], [`Error::UnknownFormat`].
     fn header(&self) -> Result<Option<TargetHeader>> {
-        let bytes = none_if_missing(self.objects.get(TARGET_OBJECT));
-        if let Some(bytes) = bytes.map_err(|error| self.fail("read", TARGET_OBJECT, error))? {
+        if let Some(bytes) = self.get(TARGET_OBJECT)? {
             let header: TargetHeader = serde_json::from_slice(&bytes)
                 .map_err(|_| Error::Foreign { target: self.name.clone(), found: TARGET_OBJECT.to_owned() })?;
             if header.format != VERSION {

@@ -46,7 +46,7 @@ pub(crate) struct Known(HashMap<String, u64>);
 impl Known {
     /// Lists the parts in the target.
     pub(crate) fn list(target: &Target) -> Result<Self> {
-        let listed = target.objects().list(OBJECTS).map_err(|error| target.fail("list", OBJECTS, error))?;
+        let listed = target.list(OBJECTS)?;
         let parts = listed.into_iter().filter_map(|object| {
             let digest = object.name.rsplit_once('/')?.1.to_owned();
             Some((digest, object.bytes))

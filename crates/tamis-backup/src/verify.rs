@@ -95,7 +95,7 @@ pub fn verify(target: &Target, progress: &dyn Progress) -> Result<VerifyReport> 
     report.object_count = parts.len();
     report.bytes = parts.iter().map(|(part, _)| part.bytes).sum();
     let used: BTreeSet<String> = parts.iter().map(|(part, _)| part.object()).collect();
-    let listed = target.objects().list(OBJECTS).map_err(|error| target.fail("list", OBJECTS, error))?;
+    let listed = target.list(OBJECTS)?;
     report.unused_object_count = listed.iter().filter(|object| !used.contains(&object.name)).count();
     Ok(report)
 }

@@ -2,8 +2,12 @@
 //!
 //! The values come from `/proc`; values that a system does not report are empty.
 
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
+use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
@@ -141,28 +145,10 @@ fn kibibytes_of(path: &str, name: &str) -> Option<u64> {
 #[expect(clippy::disallowed_methods, reason = "the date of a measurement, which no store sees")]
 pub fn date() -> String {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    date_of(since_1970.as_secs().cast_signed())
+    date_of(since_1970.as_secs())
 }
 
 /// The date and time of a number of seconds since 1970.
-fn date_of(seconds: i64) -> String {
-    let (mut days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let mut year = 1970;
-    loop {
-        let length = if is_leap(year) { 366 } else { 365 };
-        if days < length {
-            break;
-        }
-        (days, year) = (days - length, year + 1);
-    }
-    let mut month = 1;
-    for length in [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        (days, month) = (days - length, month + 1);
-    }
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+fn date_of(seconds: u64) -> String {
+    format_rfc3339_seconds(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }
