@@ -287,6 +287,11 @@ fn refuse<T>(what: &'static str, got: impl ToString, expected: &str) -> Result<T
 }
 
 impl Options {
+    /// The merge operators that the program gave: those of the list, and that of the default keyspace.
+    pub(crate) fn operators(&self) -> Vec<MergeOperator> {
+        self.merge_operators.iter().chain(&self.default_keyspace.merge).cloned().collect()
+    }
+
     /// # Errors
     /// [`Error::InvalidArgument`] for the first value outside its bounds.
     pub(crate) fn check(&self) -> Result<()> {

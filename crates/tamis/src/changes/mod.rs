@@ -135,7 +135,7 @@ impl CommittedBatch {
     }
 }
 
-/// Tables that were ingested as one write ([`crate::Db::ingest`]).
+/// The tables of one ingest ([`crate::Db::ingest`]), which is one commit.
 #[derive(Debug, Clone)]
 pub struct IngestedTables {
     keyspace: String,
@@ -348,28 +348,22 @@ impl Changes {
         let mut log = std::mem::take(&mut self.log);
         let mut bytes = 0;
         let mut failed = None;
-        let continues = read_tail(
-            &folder,
-            database_id,
-            &mut log,
-            || folder::list(&folder),
-            |payload, place, path| {
-                let last = entries(payload).map_while(std::result::Result::ok).last();
-                if last.is_some_and(|entry| entry.logged_at > visible) {
+        let continues = read_tail(&folder, database_id, &mut log, |payload, place, path| {
+            let last = entries(payload).map_while(std::result::Result::ok).last();
+            if last.is_some_and(|entry| entry.logged_at > visible) {
+                return Ok(AfterRecord::Leave);
+            }
+            for batch in batches(payload) {
+                let batch = batch.map_err(|damage| damage.at(path, place.offset))?;
+                if let Err(error) = self.take(batch) {
+                    failed = Some(error);
                     return Ok(AfterRecord::Leave);
                 }
-                for batch in batches(payload) {
-                    let batch = batch.map_err(|damage| damage.at(path, place.offset))?;
-                    if let Err(error) = self.take(batch) {
-                        failed = Some(error);
-                        return Ok(AfterRecord::Leave);
-                    }
-                }
-                bytes += payload.len();
-                let is_enough = bytes >= READ_BYTES && !self.ready.is_empty();
-                Ok(if is_enough { AfterRecord::Stop } else { AfterRecord::Continue })
-            },
-        );
+            }
+            bytes += payload.len();
+            let is_enough = bytes >= READ_BYTES && !self.ready.is_empty();
+            Ok(if is_enough { AfterRecord::Stop } else { AfterRecord::Continue })
+        });
         // Segments before the last one are read.
         log.drain(..log.len().saturating_sub(1));
         self.log = log;

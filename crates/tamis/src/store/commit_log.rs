@@ -14,7 +14,7 @@ use crate::{
     options::Durability,
     store::{context::StoreContext, readers::RegisteredReaders},
     sync::{Mutex, MutexGuard},
-    version::{catalog::Catalog, set::VersionSet},
+    version::{catalog::Catalog, folder, set::VersionSet},
     wal::{
         reader::{KnownLog, LogFiles},
         writer::{Log, SegmentEnd},
@@ -146,8 +146,7 @@ impl CommitLog {
     /// Removes the second names of ingested tables whose events were in segments before `oldest`.
     fn remove_ingested(&self, oldest: u64) -> Result<()> {
         let folder = &self.context.folder;
-        let listed = folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))?;
-        for entry in listed {
+        for entry in folder::list(folder)? {
             if matches!(FileName::parse(&entry.name), Some(FileName::Ingested(copy)) if copy < oldest) {
                 let path = folder.path().join(&entry.name);
                 folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;

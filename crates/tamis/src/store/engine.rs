@@ -101,7 +101,7 @@ impl Engine {
                 unreplayed.replay(&engine.store.keyspaces, &engine.background)?;
         }
         if let Some(follower) = &engine.follower {
-            follower.begin()?;
+            follower.refresh()?;
         }
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {

@@ -34,9 +34,7 @@ use crate::{
     expiry::milliseconds,
     key::Sequence,
     sync::Mutex,
-    version::{
-        catalog::Catalog, folder, follow::FollowedCatalog, handle::FileHandle, manifest::ManifestPosition,
-    },
+    version::{catalog::Catalog, follow::FollowedCatalog, handle::FileHandle, manifest::ManifestPosition},
     wal::{
         reader::LogFiles,
         tail::{AfterRecord, read_tail},
@@ -123,21 +121,12 @@ impl Follower {
         Some(Self { store, resources, place: Mutex::new(place), interval: Mutex::default() })
     }
 
-    /// Registers the files of the version that was opened: others may be deleted from now on.
-    ///
-    /// # Errors
-    /// Those of the files of the store.
-    pub(crate) fn begin(&self) -> Result<()> {
-        let mut place = self.place.lock();
-        read_changing(|| self.advance(&mut place))
-    }
-
     /// Lets the writer delete all files.
     pub(crate) fn end(&self) {
         self.place.lock().registration = None;
     }
 
-    /// Sees all that was written to the files of the store before the call.
+    /// Sees all that was written to the files of the store before the call. The first call lets the writer delete all files but those of the version.
     ///
     /// # Errors
     /// Those of the files of the store.
@@ -228,20 +217,17 @@ impl Follower {
 
     fn next_catalog(&self, now: &FollowedCatalog) -> Result<Option<FollowedCatalog>> {
         let context = &self.store.context;
-        let of_default = context.options.default_keyspace.merge.iter();
-        let operators: Vec<_> = context.options.merge_operators.iter().chain(of_default).cloned().collect();
-        now.next(&context.folder, self.store.versions.obsolete_files(), &operators)
+        now.next(&context.folder, self.store.versions.obsolete_files(), &context.options.operators())
     }
 
     fn read_log(&self, place: &mut Place, now: &FollowedCatalog, before: &Catalog) -> Result<ReadLog> {
         let folder = &self.store.context.folder;
-        let list = || folder::list(folder);
         if now.has_memtables_of(before) {
             let keyspaces = self.store.keyspaces.load();
             let mut replay = LogReplay::new(&keyspaces, None);
             let (last_sequence, received) = (&mut place.last_sequence, &mut place.received);
             let database_id = self.store.versions.database().0;
-            let continues = read_tail(folder, database_id, &mut place.log, list, |payload, record, path| {
+            let continues = read_tail(folder, database_id, &mut place.log, |payload, record, path| {
                 for entry in entries(payload) {
                     let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
                     *last_sequence = entry.logged_at.max(*last_sequence);

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //!
-//! 1. *A reader registers before it reads*: it reads `CURRENT`, the manifest and the log only while its file exists and has no list. It writes the
-//!    list once it has the version.
+//! 1. *A reader registers before it reads a version*: it reads all that leads to it (`CURRENT`, the manifest and the log) while it has a file without a list,
+//!    and then writes the list. A refresh that finds no edit reads the new records of the log with the list of the version that stays.
 //! 2. *A writer looks after it has written*: it looks for readers after the edit that makes a file obsolete is in the manifest, and before it deletes the file.
 //!
 //! So either the writer finds the reader, or the reader finds the edit. A list is one append with a checksum: a partial one counts as none.
@@ -36,6 +36,8 @@ pub(crate) const READERS: &str = "readers";
 /// The first bytes of the file of a reader: "TMrg".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMrg");
 const VERSION: u32 = 1;
+/// The kinds of files in a list, in its order.
+const LISTED: [fn(u64) -> FileName; 3] = [FileName::Table, FileName::Filter, FileName::View];
 
 /// A reader in this or another process that has the store open, and keeps files of it ([`crate::Statistics::readers`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +72,7 @@ impl ReadVersion {
         put_u32(&mut bytes, self.process_id);
         put_u64(&mut bytes, self.since);
         put_u64(&mut bytes, self.sequence);
-        let kinds: [fn(u64) -> FileName; 3] = [FileName::Table, FileName::Filter, FileName::View];
-        for kind in kinds {
+        for kind in LISTED {
             let numbers: Vec<u64> = self
                 .files
                 .iter()
@@ -99,8 +100,7 @@ impl ReadVersion {
         }
         let (process_id, since, sequence) = (fields.take_u32()?, fields.take_u64()?, fields.take_u64()?);
         let mut files = BTreeSet::new();
-        let kinds: [fn(u64) -> FileName; 3] = [FileName::Table, FileName::Filter, FileName::View];
-        for kind in kinds {
+        for kind in LISTED {
             let mut number = 0_u64;
             for _ in 0..fields.take_varint()? {
                 number = number.checked_add(fields.take_varint()?)?;
@@ -127,23 +127,20 @@ impl Registration {
     /// process can't create the file.
     pub(crate) fn create(folder: &Folder) -> Result<Self> {
         let readers = folder.path().join(READERS);
-        let mut is_found = folder.exists(&readers).map_err(|error| Error::io("look for", &readers, error))?;
+        if !folder.exists(&readers).map_err(|error| Error::io("look for", &readers, error))? {
+            folder.create_dir_all(&readers).map_err(|error| Error::io("create", &readers, error))?;
+        }
         let mut number = 0_u32;
         loop {
-            if !is_found {
-                folder.create_dir_all(&readers).map_err(|error| Error::io("create", &readers, error))?;
-                is_found = true;
-            }
-            let name = format!("{number:06}.reader");
+            let path = readers.join(format!("{number:06}.reader"));
             number += 1;
-            let path = readers.join(name);
             let file = match folder.create_exclusive(&path) {
                 // Another reader has this name, or a writer looks whether the new file is locked.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 // A reader of another user has this name.
                 Err(error)
                     if error.kind() == ErrorKind::PermissionDenied
-                        && folder.exists(&path).is_ok_and(|exists| exists) =>
+                        && folder.exists(&path).unwrap_or(false) =>
                 {
                     continue;
                 }

@@ -93,9 +93,7 @@ pub(crate) fn recover(
     if let Some(default) = versions.catalog().keyspace_named(DEFAULT_KEYSPACE) {
         options.default_keyspace.check_stored(DEFAULT_KEYSPACE, &default.options)?;
     }
-    let of_default = options.default_keyspace.merge.iter();
-    versions
-        .resolve_operators(&options.merge_operators.iter().chain(of_default).cloned().collect::<Vec<_>>())?;
+    versions.resolve_operators(&options.operators())?;
     let versions = Arc::new(versions);
     let resources = KeyspaceResources::new(budget);
     let keyspaces: Keyspaces = versions

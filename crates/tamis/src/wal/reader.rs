@@ -88,14 +88,18 @@ pub(crate) struct LogFiles {
     obsolete: Vec<u64>,
 }
 
+/// The entries of the folder.
+pub(super) fn list(folder: &Folder) -> Result<Vec<DirEntry>> {
+    folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))
+}
+
 impl LogFiles {
     /// The segments in a folder whose log is not being written.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn find(folder: &Folder, known: KnownLog) -> Result<Self> {
-        let entries = folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))?;
-        Ok(Self::among(&entries, folder, known))
+        Ok(Self::among(&list(folder)?, folder, known))
     }
 
     /// As [`LogFiles::find`], among the entries of the folder.

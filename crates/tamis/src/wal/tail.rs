@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
-use tamis_vfs::{DirEntry, Folder};
+use tamis_vfs::Folder;
 
 use super::{
     format::{HEADER_BYTES, SegmentHeader, segment_seed},
-    reader::RecordPlace,
+    reader::{RecordPlace, list},
     writer::SegmentEnd,
 };
 use crate::{
@@ -29,7 +29,7 @@ pub(crate) enum AfterRecord {
 }
 
 /// Calls `on_record` with the payload, the place and the file of each record behind the end of `log`, the segments that were read, and moves this end
-/// behind the record. Returns whether the log continues there: `false` if only a replay can tell. `list` lists the folder.
+/// behind the record. Returns whether the log continues there: `false` if only a replay can tell.
 ///
 /// # Errors
 /// Those of `on_record`; the system's.
@@ -37,7 +37,6 @@ pub(crate) fn read_tail(
     folder: &Folder,
     database_id: u64,
     log: &mut Vec<SegmentEnd>,
-    mut list: impl FnMut() -> Result<Vec<DirEntry>>,
     mut on_record: impl FnMut(&[u8], RecordPlace, &Path) -> Result<AfterRecord>,
 ) -> Result<bool> {
     // The segment after the last one, once it exists.
@@ -64,7 +63,7 @@ pub(crate) fn read_tail(
         }
         let Some(SegmentHeader { number, .. }) = next else {
             // The writer may have appended records before it began another segment: they are read before that one.
-            next = next_segment(folder, database_id, end.number, &list()?)?;
+            next = next_segment(folder, database_id, end.number)?;
             match next {
                 None => return Ok(true),
                 Some(next) if next.previous_bytes < end.bytes => return Ok(false),
@@ -81,13 +80,8 @@ pub(crate) fn read_tail(
 }
 
 /// The segment that continues segment `number`.
-fn next_segment(
-    folder: &Folder,
-    database_id: u64,
-    number: u64,
-    listed: &[DirEntry],
-) -> Result<Option<SegmentHeader>> {
-    for entry in listed {
+fn next_segment(folder: &Folder, database_id: u64, number: u64) -> Result<Option<SegmentHeader>> {
+    for entry in list(folder)? {
         let Some(FileName::Log(later)) = FileName::parse(&entry.name).filter(|_| !entry.is_dir) else {
             continue;
         };
