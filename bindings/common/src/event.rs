@@ -16,13 +16,17 @@ pub fn to_json(event: &Event) -> Value {
         Event::FilterBuildFailed { file, reason } => failed("filter_build_failed", file, reason),
         Event::ViewFailed { file, reason } => failed("view_failed", file, reason),
         Event::SampleIgnored { file, reason } => failed("sample_ignored", file, reason),
-        Event::FiltersReplaced { keyspace, table, before, after } => json!({
-            "kind": "filters_replaced",
-            "keyspace": keyspace,
-            "table": table,
-            "before": before,
-            "after": after,
-        }),
+        Event::FiltersReplaced { keyspace, table, before, after, lost_microseconds, price_microseconds } => {
+            json!({
+                "kind": "filters_replaced",
+                "keyspace": keyspace,
+                "table": table,
+                "before": before,
+                "after": after,
+                "lost_microseconds": lost_microseconds,
+                "price_microseconds": price_microseconds,
+            })
+        }
         Event::CacheTooSmall { file, bytes } => {
             json!({ "kind": "cache_too_small", "file": path(file), "bytes": bytes })
         }

@@ -18,8 +18,8 @@ use tamis::{Db, Durability, Isolation, Keyspace, KeyspaceOptions, Slice, Transac
 use super::{
     page::write_page,
     stats::{
-        all_table_filters, answers_table, decisions_table, filters_text, keyspaces_table, pins_text,
-        reads_table, samples_table, too_long_text, views_text,
+        all_table_filters, answers_table, decisions_table, filters_text, keyspaces_table, losses_table,
+        pins_text, reads_table, samples_table, too_long_text, views_text,
     },
 };
 use crate::{
@@ -408,7 +408,7 @@ fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
         writeln!(output, "{table}")?;
     }
     write!(output, "{}", too_long_text(&statistics.keyspaces))?;
-    if let Some(table) = decisions_table(&statistics) {
+    for table in [decisions_table(&statistics), losses_table(db)?].into_iter().flatten() {
         writeln!(output, "{table}")?;
     }
     writeln!(output, "{}", pins_text(&statistics))?;

@@ -8,8 +8,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
     Db, DecisionStatistics, FilterAnswers, KeyspaceStatistics, Layout, LevelFilters, LevelReads,
-    LevelStatistics, PartitionStatistics, QuerySampleStatistics, ReadStatistics, SAMPLED_BOUND_BYTES_MAX,
-    SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
+    LevelStatistics, PaidJob, PartitionStatistics, QuerySampleStatistics, ReadLoss, ReadStatistics,
+    SAMPLED_BOUND_BYTES_MAX, SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable,
+    ViewStatistics,
 };
 
 use crate::{
@@ -30,8 +31,8 @@ Examples:
 /// `--all` prints the keyspaces, levels, tables, filters, sorted views and files. The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
 /// had a key, and that were read because of a false positive. One of so many queries is sampled now; a process begins with all of them. The
-/// filters that the store chose are listed with their expected cost and false positives, and with the next best ones. `stats` in `tamis shell` also prints the reads by level and
-/// the decisions of the partitioned layout, which a process counts from its open on.
+/// filters that the store chose are listed with their expected cost and false positives, and with the next best ones. `stats` in `tamis shell` also prints the reads by level,
+/// the decisions of the partitioned layout, and the jobs that reads pay for, with the time that they have lost and the price, which a process counts from its open on.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
@@ -209,6 +210,42 @@ pub(super) fn decisions_table(statistics: &Statistics) -> Option<comfy_table::Ta
         [name.to_owned(), terminal::count(count)].into_iter().chain(sizes).collect()
     });
     Some(terminal::table(1, &["decision", "partitions", "expected", "written"], rows))
+}
+
+/// The job that would save the time that reads have lost, and its place.
+pub(super) fn name_of_job(loss: &ReadLoss) -> String {
+    let job = match loss.job {
+        PaidJob::ChooseFilters => "choose the filters again",
+        PaidJob::MergeRuns => "merge the runs",
+        PaidJob::BuildView => "build a sorted view",
+        _ => "another job",
+    };
+    match loss.table {
+        Some(table) => format!("{job}, table {table}"),
+        None if loss.partition.is_empty() => job.to_owned(),
+        None => format!("{job}, partition from {}", shortened(&loss.partition)),
+    }
+}
+
+/// The rows of [`losses_table`].
+const LOSS_ROWS_MAX: usize = 10;
+
+/// Returns a table with a row for each job that waits until reads have paid for it, those that have paid most first; `None` without any.
+pub(super) fn losses_table(db: &Db) -> Result<Option<comfy_table::Table>, Failure> {
+    let mut found = Vec::new();
+    for name in db.keyspace_names() {
+        let losses = db.read_losses(&db.keyspace(&name)?)?;
+        found.extend(losses.into_iter().map(|loss| (name.clone(), loss)));
+    }
+    let paid = |loss: &ReadLoss| loss.lost.as_secs_f64() / loss.price.as_secs_f64().max(f64::MIN_POSITIVE);
+    found.sort_by(|(_, left), (_, right)| paid(right).total_cmp(&paid(left)));
+    let row = |(keyspace, loss): &(String, ReadLoss)| {
+        let times = [loss.lost, loss.price].map(|time| terminal::seconds(time.as_secs_f64()));
+        [keyspace.clone(), name_of_job(loss)].into_iter().chain(times).collect()
+    };
+    let rows: Vec<Vec<String>> = found.iter().take(LOSS_ROWS_MAX).map(row).collect();
+    let header = ["keyspace", "job that reads pay for", "lost", "price"];
+    Ok((!rows.is_empty()).then(|| terminal::table(2, &header, rows)))
 }
 
 /// A bar for the share of `part` in `whole`, of at least one character for a part that is not empty.

@@ -31,7 +31,7 @@ use super::{
     back_off::{RETRY, WaitingPartitions},
     direct_flush::CachedPace,
     due_jobs::Picked,
-    filter_check::{CheckClaim, FilterChecker, Urgency},
+    filter_check::{CheckClaim, FilterChecker},
     flusher::Flusher,
     plan::{InProgress, Plan, RangeRequest},
     range_deletes,
@@ -312,7 +312,7 @@ impl BackgroundJobs {
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
-                match self.filter_checker.check(&claim.keyspace, claim.table, &between) {
+                match self.filter_checker.check(&claim.keyspace, claim.table, &between, Some(claim.loss)) {
                     Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
                     Err(error) => return Err(error),
                 }
@@ -406,7 +406,7 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         self.claim_plan()
-            .or_else(|| self.filter_checker.claim(Urgency::Any).map(Job::CheckFilters))
+            .or_else(|| self.filter_checker.claim().map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))
     }
@@ -596,7 +596,7 @@ impl BackgroundJobs {
         } else if !self.is_inline
             && !self.store.scheduler.is_stopping.load(Ordering::SeqCst)
             && self.store.context.check_writable().is_ok()
-            && let Some(claim) = self.filter_checker.claim(Urgency::Urgent)
+            && let Some(claim) = self.filter_checker.claim()
         {
             self.run(Job::CheckFilters(claim));
         }

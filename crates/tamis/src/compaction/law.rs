@@ -3,12 +3,13 @@
 //!
 //! This is the rule of renting until the rent equals the price: the losses and the jobs together take at most twice the time of
 //! the best plan, which knows all later reads. It needs no prediction and no threshold. A job that did not lower the loss for which it was made
-//! costs twice as much the next time ([`Loss::due`](crate::version::losses::Loss::due)). Views, which cost less, are built before merges. Of several
-//! due merges, the one with the greatest ratio of loss to price is first, and of equal ones the cheapest.
+//! costs twice as much the next time ([`Loss::due`](crate::version::losses::Loss::due)). Filters are chosen before views are built, and these before
+//! runs are merged: each costs less than the next. Of several due jobs of a kind, the one with the greatest ratio of loss to price is first, and of equal ones the cheapest.
 //!
 //! | job | place | loss | price |
 //! |---|---|---|---|
-//! | merge all runs, drop deleted entries | partition | runs that a read searched after the first, deleted entries that a scan passed | bytes of all runs, read and written |
+//! | choose the filters again | table | false positives beyond the expected ones | its keys, read and compared with the sampled queries |
+//! | merge all runs, drop deleted entries | partition | runs that a read searched after the first (a get: read), deleted entries that a scan passed | bytes of all runs, read and written |
 //! | build or extend a sorted view | partition | runs and views that a seek searched after the second | new entries, and a share of the old ones |
 //!
 //! The runs of a level, its bytes, and the share of deleted entries in tables are promises of the layout, and no subject of the law. A store that
@@ -21,9 +22,12 @@ use std::{
 
 use crate::version::{losses::DueLoss, partition::Partition};
 
-/// The time of a byte that a merge reads or writes, and of an entry of a new view, before jobs were measured.
+/// The time of a byte that a merge reads or writes, of an entry of a new view, and of a key whose filters are chosen, before jobs were measured.
 const BYTE_PICOSECONDS: u64 = 5_000;
 const ENTRY_PICOSECONDS: u64 = 100_000;
+const KEY_PICOSECONDS: u64 = 500_000;
+/// The least time of such a choice: its search may take as long for any table.
+const CHECK_NANOSECONDS_MIN: u64 = 6_000_000;
 /// The time that each table of a merge takes besides its bytes: it is created, synced and deleted.
 const TABLE_NANOSECONDS: u64 = 2_000_000;
 /// An entry of an old view, which is copied with its page, takes this part of the time of a new one.
@@ -65,11 +69,16 @@ impl UnitTime {
 pub(crate) struct JobTimes {
     merged_byte: UnitTime,
     viewed_entry: UnitTime,
+    checked_key: UnitTime,
 }
 
 impl Default for JobTimes {
     fn default() -> Self {
-        Self { merged_byte: UnitTime::new(BYTE_PICOSECONDS), viewed_entry: UnitTime::new(ENTRY_PICOSECONDS) }
+        Self {
+            merged_byte: UnitTime::new(BYTE_PICOSECONDS),
+            viewed_entry: UnitTime::new(ENTRY_PICOSECONDS),
+            checked_key: UnitTime::new(KEY_PICOSECONDS),
+        }
     }
 }
 
@@ -82,6 +91,16 @@ impl JobTimes {
     /// Adds a view of so many new and copied entries.
     pub(crate) fn note_view(&self, (new, copied): (u64, u64), time: Duration) {
         self.viewed_entry.note(written_entries(new, copied), time);
+    }
+
+    /// Adds a choice of filters for so many keys.
+    pub(crate) fn note_check(&self, keys: u64, time: Duration) {
+        self.checked_key.note(keys, time);
+    }
+
+    /// The time of a choice of filters for so many keys.
+    pub(crate) fn of_check(&self, keys: u64) -> u64 {
+        self.checked_key.of(keys).max(CHECK_NANOSECONDS_MIN)
     }
 
     /// The time of a merge of all runs of a partition.

@@ -43,7 +43,7 @@ impl BackgroundJobs {
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count += u64::from(checker.check(keyspace, number, &|| {})?);
+            replaced_count += u64::from(checker.check(keyspace, number, &|| {}, None)?);
         }
         drop(job);
         self.run_due();

@@ -637,8 +637,9 @@ impl Db {
         range_deletes::deleted_ranges(&version, &self.engine.store.tables)
     }
 
-    /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, and the time of the job that saves
-    /// it. The store makes the job automatically when both are equal. Partitions without a loss are left out.
+    /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, or because filters of its tables
+    /// do not suit the queries, and the time of the job that saves it. The store makes the job automatically when both are equal. Places without a
+    /// loss are left out.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {

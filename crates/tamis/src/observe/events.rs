@@ -105,6 +105,10 @@ pub enum Event {
         before: String,
         /// The current filters, and their expected cost.
         after: String,
+        /// The time that reads have lost by the previous filters; 0 if the program asked for the check.
+        lost_microseconds: u64,
+        /// The expected time of the check, doubled for each earlier one that did not help; 0 if the program asked for it.
+        price_microseconds: u64,
     },
     /// A sorted view was built: scans of these runs use it instead of a merge.
     ViewBuilt {

@@ -81,11 +81,6 @@ impl Counter {
         }
     }
 
-    /// The count of the shard that was counted most.
-    pub(crate) fn busiest(&self) -> u64 {
-        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).max().unwrap_or_default()
-    }
-
     pub(crate) fn get(&self) -> u64 {
         self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
@@ -479,19 +474,22 @@ pub struct LevelFilters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PaidJob {
+    /// The filters of a table are compared with others, and replaced if these are better ([`crate::Filters::auto`]).
+    ChooseFilters,
     /// All runs of a partition become one, without deleted entries.
     MergeRuns,
     /// A sorted view of the runs is built, or extended.
     BuildView,
 }
 
-/// The time that reads of a partition have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last left
-/// the partition.
+/// The time that reads have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last left the partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLoss {
     /// The smallest key of the partition: empty, except in the partitioned layout.
     pub partition: Vec<u8>,
+    /// The number of the table; `None` for a job of a partition.
+    pub table: Option<u64>,
     /// The job.
     pub job: PaidJob,
     /// The lost time.

@@ -1,16 +1,15 @@
 //! A sample of the queries of one keyspace, from which its filters are chosen.
 //!
-//! The reads of each kind are counted in the database's counters, which reads change anyway. [`Sampling::of`] decides from a
-//! read's number whether it is sampled: all of the first reads, then 1 of n, where n doubles with the number of reads up to
-//! 128. The sampled numbers are spread evenly and follow no period of the workload. A sampled query has the
+//! Of each kind of reads that reach tables, all of the first ones are sampled, then 1 of n, where n doubles with the number of these reads up to
+//! 128 ([`QuerySample::sampling`]). The sampled ones are spread evenly and follow no period of the workload. A sampled query has the
 //! weight n: the weights of all sampled queries add up to about the number of reads.
 //!
 //! Cost of a read that is not sampled: a multiplication and a comparison. A sampled one copies its bounds and takes a lock; if
 //! another thread holds the lock, the query is left out. So sampling costs less than 1 % of the time of reads, apart from the
 //! first few thousand.
 //!
-//! When the answers of filters show that the queries have changed, the sample is *refilled* ([`QuerySample::begin_refill`]): all reads are
-//! sampled, and when there are enough of them the earlier queries are dropped.
+//! When the losses of filters show that the queries have changed, the sample *begins again* ([`QuerySample::restart`]): all reads are
+//! sampled as at first, and when there are enough of them the earlier queries are dropped.
 //!
 //! A query with a bound of more than [`SAMPLED_BOUND_BYTES_MAX`] bytes is counted and not sampled: a truncated bound would query other keys.
 //! A read that a memtable answers reads no table and is not sampled.
@@ -43,15 +42,10 @@ pub(crate) const QUERIES_MAX: usize = 20_000;
 pub const SAMPLED_BOUND_BYTES_MAX: usize = 256;
 /// The greatest number of reads of which one is sampled, as a power of two.
 const INTERVAL_BITS_MAX: u32 = 7;
-/// The same as a number.
-#[cfg(test)]
-const INTERVAL_MAX: u32 = 1 << INTERVAL_BITS_MAX;
 /// The greatest number of reads of which one is counted per table, as a power of two.
 const TALLY_BITS_MAX: u32 = 3;
-/// Reads that are all sampled, as a power of two. After that the interval doubles whenever the number of reads does.
-const ALL_SAMPLED_BITS: u32 = 11;
-/// The weight of the queries of a refill, of all kinds: later ones, with weights up to 128, shall not outweigh them soon.
-const REFILL_WEIGHT: u32 = 8;
+/// Reads that are all sampled. After that the interval doubles whenever the number of reads does.
+pub(crate) const ALL_SAMPLED: u64 = 2_048;
 /// 2^64 divided by the golden ratio: multiples of it are spread evenly, modulo 2^64.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -69,10 +63,9 @@ pub(crate) const fn position_of(kind: QueryKind) -> usize {
     }
 }
 
-/// The binary logarithm of the number of reads of which one is sampled, after `number` reads.
-#[inline]
-const fn interval_bits(number: u64) -> u32 {
-    let doublings = u64::BITS - (number >> ALL_SAMPLED_BITS).leading_zeros();
+/// The binary logarithm of the number of reads of which one is sampled, after `number` reads, of which the first `all_sampled` were sampled.
+const fn interval_bits(number: u64, all_sampled: u64) -> u32 {
+    let doublings = u64::BITS - (number / all_sampled).leading_zeros();
     if doublings < INTERVAL_BITS_MAX { doublings } else { INTERVAL_BITS_MAX }
 }
 
@@ -86,10 +79,9 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// That of the `number`-th read of its kind, from 0.
+    /// That of a read with this number, while one of 2^`bits` reads is sampled.
     #[inline]
-    pub(crate) const fn of(number: u64) -> Self {
-        let bits = interval_bits(number);
+    const fn of(number: u64, bits: u32) -> Self {
         let tally_bits = if bits < TALLY_BITS_MAX { bits } else { TALLY_BITS_MAX };
         let rank = number.wrapping_mul(GOLDEN).leading_zeros();
         Self {
@@ -97,11 +89,6 @@ impl Sampling {
             tally_weight: if rank < tally_bits { 0 } else { 1 << tally_bits },
         }
     }
-}
-
-/// The number of reads of which one is sampled, after `number` reads.
-pub(crate) const fn interval_at(number: u64) -> u32 {
-    1 << interval_bits(number)
 }
 
 /// Whether a table that its filters admitted has a key of the query.
@@ -288,13 +275,25 @@ pub(crate) struct KeptQueries {
     pub(crate) nothing_there: u64,
 }
 
-/// Queries of a refill, and how many of them are not yet recorded. Every read loads the latter: it shares its cache line with nothing
-/// that changes outside of refills.
+/// The reads of which one is sampled, by kind, as powers of two. Every read loads one: they share their cache line with nothing that changes
+/// often.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Refill {
-    count: AtomicU32,
-    left: AtomicU32,
+struct Intervals {
+    bits: [AtomicU32; KIND_COUNT],
+}
+
+/// The reads since the sample last began.
+#[derive(Debug)]
+struct Begun {
+    /// Sums of weights by kind.
+    reads: [u64; KIND_COUNT],
+    /// Of each kind, so many are all sampled.
+    all_sampled: u64,
+    /// Queries to sample before those of the last beginning are dropped.
+    left: u64,
+    /// Queries that were kept since.
+    kept: usize,
 }
 
 /// See the head of this file.
@@ -302,108 +301,106 @@ struct Refill {
 pub(crate) struct QuerySample {
     memory: Arc<SampleMemory>,
     queries: Arc<Mutex<RecentQueries>>,
+    /// Whether queries are kept ([`crate::Options::sample_queries`]).
+    keeps_queries: bool,
+    intervals: Intervals,
+    begun: Mutex<Begun>,
     /// Sums of weights by kind.
     seen: [AtomicU64; KIND_COUNT],
     /// Queries with too long bounds.
     too_long: AtomicU64,
     /// Queries that were recorded since the store was opened.
     sampled_count: AtomicU64,
-    refill: Refill,
-    /// Refills that have ended, and the sampled queries at the end of the last one.
-    refills: AtomicU32,
-    refilled_at: AtomicU64,
 }
 
 /// A sample without a limit on its memory.
 #[cfg(test)]
 impl Default for QuerySample {
     fn default() -> Self {
-        Self::new(&Arc::default())
+        Self::new(&Arc::default(), true)
     }
 }
 
 impl QuerySample {
     /// An empty sample.
-    pub(crate) fn new(memory: &Arc<SampleMemory>) -> Self {
+    pub(crate) fn new(memory: &Arc<SampleMemory>, keeps_queries: bool) -> Self {
         Self {
             memory: Arc::clone(memory),
             queries: memory.add_sample(),
+            keeps_queries,
+            intervals: Intervals::default(),
+            begun: Mutex::new(Begun { reads: [0; KIND_COUNT], all_sampled: ALL_SAMPLED, left: 0, kept: 0 }),
             seen: Default::default(),
             too_long: AtomicU64::new(0),
             sampled_count: AtomicU64::new(0),
-            refill: Refill::default(),
-            refills: AtomicU32::new(0),
-            refilled_at: AtomicU64::new(0),
         }
     }
 
-    /// Replaces the sample by the next `count` queries, which are all sampled. Does nothing during a refill.
-    pub(crate) fn begin_refill(&self, count: u32) {
-        if !self.is_refilling() {
-            self.refill.count.store(count, Ordering::Relaxed);
-            self.refill.left.store(count, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether a refill has begun and has not ended.
+    /// How a read of a kind is sampled; `number`: its number in any order that does not repeat soon.
     #[inline]
-    pub(crate) fn is_refilling(&self) -> bool {
-        self.refill.left.load(Ordering::Relaxed) > 0
+    pub(crate) fn sampling(&self, kind: QueryKind, number: u64) -> Sampling {
+        Sampling::of(number, self.interval_bits(kind))
     }
 
-    /// Whether a refill has ended since the last `count` sampled queries.
-    pub(crate) fn is_fresh(&self, count: u64) -> bool {
-        self.refills() > 0 && self.sampled_count() < self.refilled_at.load(Ordering::Relaxed) + count
-    }
-
-    /// The number of refills that have ended.
-    pub(crate) fn refills(&self) -> u32 {
-        self.refills.load(Ordering::Relaxed)
-    }
-
-    /// The number of reads that a read represents in the sample; 0: it is not sampled.
     #[inline]
-    pub(crate) fn weight(&self, sampling: Sampling) -> u32 {
-        if self.is_refilling() { REFILL_WEIGHT } else { sampling.weight }
+    fn interval_bits(&self, kind: QueryKind) -> u32 {
+        self.intervals.bits.get(position_of(kind)).map_or(0, |bits| bits.load(Ordering::Relaxed))
     }
 
-    /// Counts a query of a refill, recorded, too long, or without room; the last one drops all queries before the refill. The caller holds the lock.
-    #[cold]
-    fn count_refill(&self, queries: &mut RecentQueries, is_recorded: bool) {
-        let Some(left) = self.refill.left.load(Ordering::Relaxed).checked_sub(1) else { return };
-        self.refill.left.store(left, Ordering::Relaxed);
-        let mut count = self.refill.count.load(Ordering::Relaxed);
-        if !is_recorded {
-            count = count.saturating_sub(1);
-            self.refill.count.store(count, Ordering::Relaxed);
+    /// The number of reads of a kind of which one is sampled.
+    pub(crate) fn interval(&self, kind: QueryKind) -> u32 {
+        1 << self.interval_bits(kind)
+    }
+
+    /// Samples all reads again, at least `count` of them, and then drops the queries before these. Does nothing while it does, and if no
+    /// queries are kept.
+    pub(crate) fn restart(&self, count: u64) {
+        let mut begun = self.begun.lock();
+        if begun.left == 0 && self.keeps_queries {
+            let all_sampled = count.max(ALL_SAMPLED);
+            *begun = Begun { reads: [0; KIND_COUNT], all_sampled, left: count, kept: 0 };
+            self.intervals.bits.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         }
-        if left == 0 {
-            queries.drop_oldest(queries.len().saturating_sub(count as usize));
-            self.refills.fetch_add(1, Ordering::Relaxed);
-            self.refilled_at.store(self.sampled_count(), Ordering::Relaxed);
+    }
+
+    /// Whether the sample still has the queries before its last beginning.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.begun.lock().left > 0
+    }
+
+    /// Counts a sampled read; the last one of a beginning drops all queries before it. Another thread that counts at the same time does not
+    /// wait, and its read is left out.
+    fn count(&self, queries: &mut RecentQueries, kind: QueryKind, weight: u32, is_kept: bool) {
+        let Some(mut begun) = self.begun.try_lock() else { return };
+        begun.kept += usize::from(is_kept);
+        if begun.left > 0 {
+            begun.left -= 1;
+            if begun.left == 0 {
+                queries.drop_oldest(queries.len().saturating_sub(begun.kept));
+            }
+        }
+        let all_sampled = begun.all_sampled;
+        if let Some((reads, bits)) =
+            begun.reads.get_mut(position_of(kind)).zip(self.intervals.bits.get(position_of(kind)))
+        {
+            *reads += u64::from(weight);
+            bits.store(interval_bits(*reads, all_sampled), Ordering::Relaxed);
         }
     }
 
     /// Keeps a sampled query.
     pub(crate) fn record(&self, kind: QueryKind, range: &KeyRange<'_>, weight: u32, outcome: QueryOutcome) {
-        let is_refilling = self.is_refilling();
-        self.add_seen(kind, if is_refilling { 1 } else { weight });
-        let Some(query) = SampledQuery::new(kind, range, weight, outcome) else {
-            self.too_long.fetch_add(1, Ordering::Relaxed);
-            if is_refilling && let Some(mut queries) = self.queries.try_lock() {
-                self.count_refill(&mut queries, false);
-            }
-            return;
-        };
-        self.sampled_count.fetch_add(1, Ordering::Relaxed);
+        self.add_seen(kind, weight);
+        let query = SampledQuery::new(kind, range, weight, outcome).filter(|_| self.keeps_queries);
+        self.too_long.fetch_add(u64::from(query.is_none() && self.keeps_queries), Ordering::Relaxed);
+        self.sampled_count.fetch_add(u64::from(query.is_some()), Ordering::Relaxed);
         // A read never waits for another thread.
         let Some(mut queries) = self.queries.try_lock() else { return };
-        let is_recorded = queries.push(query);
-        if is_refilling {
-            self.count_refill(&mut queries, is_recorded);
-        }
+        let has_query = query.is_some();
+        let is_kept = query.is_some_and(|query| queries.push(query));
+        self.count(&mut queries, kind, weight, is_kept);
         drop(queries);
-        if !is_recorded {
+        if has_query && !is_kept {
             self.memory.free_some();
         }
     }

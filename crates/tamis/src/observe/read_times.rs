@@ -115,6 +115,11 @@ impl<const LEVELS: usize> ReadTimes<LEVELS> {
         let of_level = self.levels.get(level).and_then(ReadTime::mean);
         of_level.or_else(|| self.all.mean()).map_or(expected, |mean| mean.clamp(PRICE_MIN, PRICE_MAX))
     }
+
+    /// The price of a read in any level.
+    pub(crate) fn price_of_any(&self, access: Access) -> f64 {
+        self.price(LEVELS, expected_nanoseconds(access))
+    }
 }
 
 #[cfg(test)]

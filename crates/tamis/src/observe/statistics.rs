@@ -11,11 +11,11 @@ use crate::{
     file_name::FileName,
     observe::{
         metrics::{
-            Counter, DroppedKeyspace, KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics,
-            PARTITIONS_MAX, PaidJob, PartitionStatistics, QuerySampleStatistics, ReadLoss, SampleStatistics,
-            Statistics, TableFilterStatistics, TableStatistics, ViewStatistics,
+            DroppedKeyspace, KeyspaceStatistics, LevelFilters, LevelStatistics, PARTITIONS_MAX, PaidJob,
+            PartitionStatistics, QuerySampleStatistics, ReadLoss, SampleStatistics, Statistics,
+            TableFilterStatistics, TableStatistics, ViewStatistics,
         },
-        query_sample::{QuerySample, interval_at, position_of},
+        query_sample::{QuerySample, position_of},
     },
     store::{
         context::StoreContext,
@@ -110,7 +110,7 @@ fn of_keyspace(keyspace: &KeyspaceState, context: &StoreContext) -> KeyspaceStat
         partitions: largest_partitions(&read_state.version),
         views: of_views(&read_state.version),
         filters: level_filters(&read_state.version),
-        sample: of_sample(&read_state.query_sample, &context.metrics),
+        sample: of_sample(&read_state.query_sample),
     }
 }
 
@@ -152,15 +152,9 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
     sum
 }
 
-/// All tables with their levels, newest first in each partition.
-fn tables_by_level(version: &KeyspaceVersion) -> impl Iterator<Item = (usize, &Arc<Table>)> {
-    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
-    runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)))
-}
-
 fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
     let mut found: BTreeMap<(usize, String), LevelFilters> = BTreeMap::new();
-    for (level, table) in tables_by_level(version) {
+    for (level, table) in version.tables_by_level() {
         let Some(reader) = table.slot().get() else { continue };
         // The size and the rate differ between tables.
         let designs = reader.filter_designs();
@@ -191,7 +185,7 @@ pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatist
         let (points, ranges, seeks) = (tally.points.get(), tally.ranges.get(), tally.seeks.get());
         TableFilterStatistics { level, table_number: table.number(), designs, points, ranges, seeks }
     };
-    tables_by_level(version).map(of_table).collect()
+    version.tables_by_level().map(of_table).collect()
 }
 
 /// Each table, newest first in each partition.
@@ -223,43 +217,62 @@ pub(crate) fn tables(version: &KeyspaceVersion) -> Vec<TableStatistics> {
     found
 }
 
-/// The time that reads of each partition have lost without a job that would save it.
+/// The time that reads have lost without a job that would save it: those of partitions, then those of tables.
 pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
     let in_progress = InProgress::default();
     let of_partition = |partition: &Arc<Partition>| {
-        let row = |job, loss: &Loss, price| ReadLoss {
-            partition: partition.lower.clone(),
-            job,
-            lost: Duration::from_nanos(loss.nanoseconds()),
-            price: Duration::from_nanos(loss.price(price)),
-        };
+        let row = |job, loss, price| read_loss(partition, None, (job, loss, price));
         let Losses { merge, view } = &*partition.losses;
         let plan = plan_of(partition, version.options.views, &in_progress);
         let views = plan.map(|plan| row(PaidJob::BuildView, view, times.of_view(plan.entry_counts())));
         [Some(row(PaidJob::MergeRuns, merge, times.of_merge(partition))), views].into_iter().flatten()
     };
-    version.partitions.iter().flat_map(of_partition).filter(|row| !row.lost.is_zero()).collect()
+    let of_tables = |partition: &'_ Arc<Partition>| {
+        let of_table = |table: &Arc<Table>| {
+            let price = times.of_check(table.summary().entry_count);
+            let number = Some(table.number());
+            read_loss(partition, number, (PaidJob::ChooseFilters, table.filter_tally().loss(), price))
+        };
+        partition.tables().map(of_table).collect::<Vec<_>>()
+    };
+    let rows = version.partitions.iter().flat_map(of_partition);
+    let rows = rows.chain(version.partitions.iter().flat_map(of_tables));
+    rows.filter(|row| !row.lost.is_zero()).collect()
 }
 
-fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
+fn read_loss(
+    partition: &Partition,
+    table: Option<u64>,
+    (job, loss, price): (PaidJob, &Loss, u64),
+) -> ReadLoss {
+    ReadLoss {
+        partition: partition.lower.clone(),
+        table,
+        job,
+        lost: Duration::from_nanos(loss.nanoseconds()),
+        price: Duration::from_nanos(loss.price(price)),
+    }
+}
+
+fn of_sample(sample: &QuerySample) -> SampleStatistics {
     let kept = sample.kept();
-    let of_kind = |kind, counter: &Counter| {
+    let of_kind = |kind| {
         let kept = kept.get(position_of(kind)).copied().unwrap_or_default();
         QuerySampleStatistics {
             seen: sample.seen(kind),
             kept: kept.count,
-            interval: interval_at(counter.busiest()),
+            interval: sample.interval(kind),
             tables_rejected: kept.rejected,
             tables_true_positive: kept.there,
             tables_false_positive: kept.nothing_there,
         }
     };
     SampleStatistics {
-        points: of_kind(QueryKind::Point, &metrics.point_reads),
-        ranges: of_kind(QueryKind::Range, &metrics.range_scans),
-        prefixes: of_kind(QueryKind::Prefix, &metrics.prefix_scans),
-        forward_seeks: of_kind(QueryKind::SeekForward, &metrics.forward_seeks),
-        backward_seeks: of_kind(QueryKind::SeekBackward, &metrics.backward_seeks),
+        points: of_kind(QueryKind::Point),
+        ranges: of_kind(QueryKind::Range),
+        prefixes: of_kind(QueryKind::Prefix),
+        forward_seeks: of_kind(QueryKind::SeekForward),
+        backward_seeks: of_kind(QueryKind::SeekBackward),
         too_long: sample.too_long(),
     }
 }

@@ -130,7 +130,12 @@ impl ReadPath {
         match get_in_memory(&read_state, key, point.sequence) {
             Some((Kind::Put, value)) => Ok(Some(Slice::from(value))),
             Some(found) => self.value_of(&read_state, key, found, point),
-            None => self.get_in_tables(&read_state, &self.probe(key), point, Sampling::of(number)),
+            None => self.get_in_tables(
+                &read_state,
+                &self.probe(key),
+                point,
+                read_state.query_sample.sampling(QueryKind::Point, number),
+            ),
         }
     }
 
@@ -294,7 +299,12 @@ impl ReadPath {
                 values.push(match found {
                     Some((Kind::Put, value)) => Some(Slice::from(value)),
                     Some(found) => self.value_of(&read_state, probe.key(), found, point)?,
-                    None => self.get_in_tables(&read_state, probe, point, Sampling::of(number))?,
+                    None => self.get_in_tables(
+                        &read_state,
+                        probe,
+                        point,
+                        read_state.query_sample.sampling(QueryKind::Point, number),
+                    )?,
                 });
             }
         }
@@ -318,21 +328,30 @@ impl ReadPath {
         sampling: Sampling,
     ) -> Result<Option<Slice>> {
         let mut read = PointRead::new(probe, point.sequence, sampling);
-        let found = match read_state.version.partition_of(probe.key()) {
-            Some(partition) => self.find_in_partition(partition, &mut read),
-            None => Ok(None),
-        };
+        let partition = read_state.version.partition_of(probe.key());
+        let found = partition.map_or(Ok(None), |partition| self.find_in_partition(partition, &mut read));
         read.end_level(&self.metrics);
         self.metrics.digests.add(u64::from(probe.digest_count()));
-        let weight = read_state.query_sample.weight(sampling);
-        if weight > 0 && self.context.options.sample_queries {
-            let range = KeyRange::point(probe.key());
-            read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
+        if sampling.weight > 0 {
+            self.record(read_state, partition, &read);
         }
         match found? {
             Some(found) if found.kind == Kind::Put => Ok(Some(found.value)),
             Some(found) => self.value_of(read_state, probe.key(), (found.kind, &found.value), point),
             None => Ok(None),
+        }
+    }
+
+    /// Adds a sampled get to the sample and to the losses of its partition.
+    #[cold]
+    fn record(&self, read_state: &ReadState, partition: Option<&Arc<Partition>>, read: &PointRead<'_>) {
+        let (weight, outcome, range) =
+            (read.sampling.weight, read.outcome, KeyRange::point(read.probe.key()));
+        read_state.query_sample.record(QueryKind::Point, &range, weight, outcome);
+        if let Some(partition) = partition {
+            let read_ns = self.metrics.read_times.price_of_any(self.context.options.table_access);
+            let runs = usize::from(outcome.there) + usize::from(outcome.nothing_there);
+            partition.losses.add_gets(weight.into(), runs, read_ns);
         }
     }
 

@@ -37,7 +37,7 @@ impl ReadPath {
         let snapshot = snapshot.unwrap_or(SnapshotPoint::now(visible)).with_time(&self.context.expiry);
         let source = |bounds| {
             let touched = TouchedRange::new(ScanRange::Bounds(bounds), &read_state);
-            let query = self.scan_query(&touched);
+            let query = self.scan_query(&touched, &read_state);
             let point = ScanPoint::at(snapshot);
             self.scan_source(Arc::clone(&read_state), touched, point, query, Selection::default())
         };

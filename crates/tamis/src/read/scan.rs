@@ -36,7 +36,7 @@ use crate::{
     error::{Error, Result},
     key::Sequence,
     slice::Slice,
-    store::keyspace_state::KeyspaceState,
+    store::keyspace_state::{KeyspaceState, ReadState},
 };
 
 /// The entries of a key range at the time when the scan was created.
@@ -607,7 +607,7 @@ impl ReadPath {
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         let point = point_at(visible);
         let touched = TouchedRange::new(keys, &read_state);
-        let query = self.scan_query(&touched);
+        let query = self.scan_query(&touched, &read_state);
         let mut selection = Selection::default();
         if touched.positions.len() <= 1 {
             let selector = self.tools.selector(&read_state, &touched, &query);
@@ -629,7 +629,7 @@ impl ReadPath {
     }
 
     /// Counts a scan.
-    pub(super) fn scan_query(&self, touched: &TouchedRange) -> ScanQuery {
-        ScanQuery::new(touched, &self.context)
+    pub(super) fn scan_query(&self, touched: &TouchedRange, read_state: &ReadState) -> ScanQuery {
+        ScanQuery::new(touched, &self.metrics, &read_state.query_sample)
     }
 }

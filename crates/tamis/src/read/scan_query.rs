@@ -12,12 +12,9 @@ use std::sync::{
 use tamis_filter::{KeyRange, auto::QueryKind};
 
 use super::touched_range::TouchedRange;
-use crate::{
-    observe::{
-        metrics::{Metrics, ReadKind, ReadPlace},
-        query_sample::{Positive, QueryOutcome, QuerySample, Sampling},
-    },
-    store::context::StoreContext,
+use crate::observe::{
+    metrics::{Metrics, ReadKind, ReadPlace},
+    query_sample::{Positive, QueryOutcome, QuerySample, Sampling},
 };
 
 /// See the head of this file.
@@ -26,8 +23,6 @@ pub(super) struct ScanQuery {
     /// The kind of a scan with two bounds; `None` for an open one.
     kind: Option<QueryKind>,
     sampling: Sampling,
-    /// [`crate::Options::sample_queries`].
-    samples_queries: bool,
     rejected: AtomicU16,
     there: AtomicU16,
     nothing_there: AtomicU16,
@@ -35,17 +30,16 @@ pub(super) struct ScanQuery {
 
 impl ScanQuery {
     /// Counts a scan.
-    pub(super) fn new(touched: &TouchedRange, context: &StoreContext) -> Self {
+    pub(super) fn new(touched: &TouchedRange, metrics: &Metrics, sample: &QuerySample) -> Self {
         use std::ops::Bound::Unbounded;
-        let (metrics, samples_queries) = (&context.metrics, context.options.sample_queries);
         let (kind, counter) = match (&touched.range.lower, &touched.range.upper) {
             _ if touched.is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
             (Unbounded, _) | (_, Unbounded) => (None, &metrics.open_range_scans),
             _ => (Some(QueryKind::Range), &metrics.range_scans),
         };
-        let sampling = Sampling::of(counter.number());
+        let sampling = sample.sampling(kind.unwrap_or(QueryKind::SeekForward), counter.number());
         let (rejected, there, nothing_there) = Default::default();
-        Self { kind, sampling, samples_queries, rejected, there, nothing_there }
+        Self { kind, sampling, rejected, there, nothing_there }
     }
 
     /// The kind of a scan with two bounds; `None` for an open one.
@@ -94,12 +88,9 @@ impl ScanQuery {
     #[inline]
     pub(super) fn record(&self, sample: &Arc<QuerySample>, range: &KeyRange<'_>) {
         if let Some(kind) = self.kind
-            && self.samples_queries
+            && self.sampling.weight > 0
         {
-            let weight = sample.weight(self.sampling);
-            if weight > 0 {
-                sample.record(kind, range, weight, self.outcome());
-            }
+            sample.record(kind, range, self.sampling.weight, self.outcome());
         }
     }
 
@@ -117,11 +108,10 @@ impl ScanQuery {
             QueryKind::SeekForward => &metrics.forward_seeks,
             _ => &metrics.backward_seeks,
         };
-        let sampling = Sampling::of(counter.number());
-        let weight = sample.weight(sampling);
-        if self.samples_queries && weight > 0 {
+        let sampling = sample.sampling(kind, counter.number());
+        if sampling.weight > 0 {
             let (range, outcome) = sampled();
-            sample.record(kind, &range, weight, outcome);
+            sample.record(kind, &range, sampling.weight, outcome);
         }
         sampling
     }

@@ -39,9 +39,8 @@ use crate::{
     key::{ReadPoint, Sequence},
     merge_operator::Operands,
     observe::{
-        metrics::{LEVEL_COUNT_MAX, Metrics, ReadPlace},
+        metrics::{Metrics, ReadPlace},
         query_sample::Positive,
-        read_times::expected_nanoseconds,
         steps::{self, Step},
     },
     store::keyspace_state::ReadState,
@@ -219,7 +218,7 @@ impl ScanSource {
     /// About the nanoseconds that a read of one more run takes.
     pub(super) fn read_ns(&self) -> f64 {
         let environment = self.shared().tools.tables.environment();
-        environment.metrics.read_times.price(LEVEL_COUNT_MAX, expected_nanoseconds(environment.access))
+        environment.metrics.read_times.price_of_any(environment.access)
     }
 
     /// The runs and the view to read.

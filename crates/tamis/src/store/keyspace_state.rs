@@ -144,13 +144,15 @@ pub(crate) struct KeyspaceResources {
     /// Memory of memtables.
     pool: Arc<ChunkPool>,
     samples: Arc<SampleMemory>,
+    /// [`crate::Options::sample_queries`].
+    samples_queries: bool,
     pub(crate) changed: Arc<ChangedKeyspaces>,
 }
 
 impl KeyspaceResources {
-    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Arc<Self> {
+    pub(crate) fn new(budget: &Arc<MemoryBudget>, samples_queries: bool) -> Arc<Self> {
         let (pool, samples) = (ChunkPool::new(), SampleMemory::new(budget));
-        Arc::new(Self { pool, samples, changed: Arc::default() })
+        Arc::new(Self { pool, samples, samples_queries, changed: Arc::default() })
     }
 }
 
@@ -243,7 +245,7 @@ impl KeyspaceState {
                 memtable,
                 immutable: Vec::new(),
                 version,
-                query_sample: Arc::new(QuerySample::new(&resources.samples)),
+                query_sample: Arc::new(QuerySample::new(&resources.samples, resources.samples_queries)),
                 empty_ranges: Arc::clone(&empty_ranges),
                 views: BoundViews::default(),
             }),

@@ -95,7 +95,7 @@ pub(crate) fn recover(
     }
     versions.resolve_operators(&options.operators())?;
     let versions = Arc::new(versions);
-    let resources = KeyspaceResources::new(budget);
+    let resources = KeyspaceResources::new(budget, options.sample_queries);
     let keyspaces: Keyspaces = versions
         .catalog()
         .keyspaces

@@ -173,7 +173,7 @@ impl Table {
             file: Arc::clone(&self.file),
             is_ingested: self.is_ingested,
             slot: LazyReader::with_hotness(self.slot.hotness()),
-            filter_tally: FilterTally::default(),
+            filter_tally: self.filter_tally.of_other_filters(),
             range_deletes: Arc::clone(&self.range_deletes),
         })
     }

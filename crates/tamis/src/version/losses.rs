@@ -1,8 +1,9 @@
-//! The time that reads of a partition have lost because its runs are not merged, and because no sorted view has their order.
+//! The time that reads have lost without a job that the store may make: to merge the runs of a partition, to build a sorted view of them, to choose
+//! the filters of a table again (`filter_tally.rs`).
 //!
 //! Readers add to these counters where they lose the time; the background decides by them (`compaction/law.rs`). Only sampled reads are
-//! counted, each with the number of reads that it represents. The counters are shared by all versions of the partition, begin at zero when
-//! the store is opened, and again when tables leave the partition: a loss of other runs says nothing about those that are left.
+//! counted, each with the number of reads that it represents. The counters begin at zero when the store is opened. Those of a partition are shared by
+//! all its versions, and begin again when tables leave it: a loss of other runs says nothing about those that are left.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -40,6 +41,12 @@ impl Loss {
         if nanoseconds > 0 {
             add_saturating(&self.nanoseconds, nanoseconds);
         }
+    }
+
+    /// Replaces the counts by those of a counter that somebody else keeps.
+    pub(crate) fn set(&self, reads: u64, nanoseconds: u64) {
+        self.reads.store(reads, Ordering::Relaxed);
+        self.nanoseconds.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// The lost time.
@@ -102,6 +109,11 @@ impl Losses {
         let lost = |spared: usize| (spared as f64 * run_ns * reads as f64) as u64;
         self.merge.add(reads, lost((runs + 2 * views).saturating_sub(1)));
         self.view.add(reads, lost((runs + views).saturating_sub(2)));
+    }
+
+    /// Adds gets that each read so many runs: filters have rejected the others.
+    pub(crate) fn add_gets(&self, reads: u64, runs: usize, run_ns: f64) {
+        self.merge.add(reads, (runs.saturating_sub(1) as f64 * run_ns * reads as f64) as u64);
     }
 
     /// Other runs are searched from now on.

@@ -84,6 +84,12 @@ impl KeyspaceVersion {
         self.partitions.iter().flat_map(|partition| partition.tables())
     }
 
+    /// All tables with their levels, newest first in each partition.
+    pub(crate) fn tables_by_level(&self) -> impl Iterator<Item = (usize, &Arc<Table>)> {
+        let runs = self.partitions.iter().flat_map(|partition| partition.runs());
+        runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)))
+    }
+
     /// Entries of all tables.
     pub(crate) fn entry_count(&self) -> u64 {
         self.partitions.iter().map(|partition| partition.totals().entry_count).sum()

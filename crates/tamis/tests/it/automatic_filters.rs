@@ -80,7 +80,7 @@ fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
 }
 
 #[test]
-fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
+fn tables_with_filters_for_points_get_range_filters_once_ranges_have_paid() {
     let (db, keyspace, clock) = filled_with_clock();
     absent_points(&keyspace, 0..5_000);
     db.check_filters(&keyspace).unwrap();
@@ -88,7 +88,7 @@ fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     let read = blocks(&db, || uniform_ranges(&keyspace, 1_000, 5));
     assert!(read > 900, "{read} blocks for 1,000 ranges, {of_points}");
 
-    uniform_ranges(&keyspace, 2_000, 6);
+    uniform_ranges(&keyspace, 5_000, 6);
     run_background_jobs(&db, &clock);
     let read = blocks(&db, || uniform_ranges(&keyspace, 2_000, 7));
     let of_ranges = design(&db);
@@ -96,9 +96,10 @@ fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     assert_eq!(db.statistics().filters_replaced, 2);
 }
 
-/// A store without a sample has filters for points and short ranges. Its first thousand prefixes choose others, in the background.
+/// A store without a sample has filters for points and short ranges. Once prefixes have read as many blocks for nothing as a check takes time,
+/// it has others: the reads and the check take at most twice the time of the best plan.
 #[test]
-fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
+fn the_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
     let (db, keyspace, clock) = filled_with_clock();
     let mut random = SplitMix64::new(11);
     let mut prefixes = |count: u64| {
@@ -107,19 +108,17 @@ fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
             assert!(keyspace.prefix(&prefix[..4]).count() <= 1);
         }
     };
-    let first = blocks(&db, || prefixes(1_000));
     let before = design(&db);
-    run_background_jobs(&db, &clock);
-    let rest = blocks(&db, || {
-        for _ in 0..9 {
+    let first = blocks(&db, || {
+        while db.statistics().filters_replaced == 0 {
             prefixes(1_000);
             run_background_jobs(&db, &clock);
         }
     });
+    let rest = blocks(&db, || prefixes(10_000));
     let what = format!("{first} blocks, then {rest}: {before}, then {}", design(&db));
-    assert!(first <= 2_000, "{what}");
-    assert!(rest <= 9_000 / 50, "{what}");
-    assert!(first + rest <= 3_000, "at most 0.3 blocks on average: {what}");
+    assert!(first <= PRICE_IN_BLOCKS + 2_000, "{what}");
+    assert!(rest <= 10_000 / 50, "{what}");
 }
 
 /// A table with fewer sampled queries than a full sample has got filters for them.
@@ -281,6 +280,9 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers_within_the_budget
         check(&db, &db.keyspace("k").unwrap());
     }
 }
+
+/// A check of the keys of this store is expected to take as long as so many reads of a mapped block.
+const PRICE_IN_BLOCKS: u64 = KEY_COUNT / 4;
 
 /// The bytes that a filter may have beyond its budget (128, `docs/format/filter.md`), and those before its place in the file.
 const HEADER_BYTES: f64 = 192.0;

@@ -41,8 +41,8 @@ fn tables_with_bloom_filters_get_automatic_filters_by_checks() {
     for is_background in [false, true] {
         let vfs = stored(Filters::bits(10.0));
         let (db, keyspace, clock) = open_with_filters(&vfs, AUTOMATIC);
-        let read = blocks(&db, || uniform_ranges(&keyspace, 3_000, 5));
-        assert!(read > 2_700, "{read} blocks for 3,000 ranges: the table keeps its filter until a check");
+        let read = blocks(&db, || uniform_ranges(&keyspace, 6_000, 5));
+        assert!(read > 5_400, "{read} blocks for 6,000 ranges: the table keeps its filter until a check");
         assert!(design(&db).starts_with("blocked-bloom"), "{}", design(&db));
         if is_background {
             run_background_jobs(&db, &clock);
@@ -67,10 +67,10 @@ fn tables_with_bloom_filters_get_automatic_filters_by_checks() {
 fn tables_without_filters_get_automatic_filters_after_absent_points() {
     let vfs = stored(Filters::none());
     let (db, keyspace, clock) = open_with_filters(&vfs, AUTOMATIC);
-    let read = blocks(&db, || absent_points(&keyspace, 0..3_000));
-    assert!(read > 2_700, "{read} blocks for 3,000 absent keys: the table has no filter");
+    let read = blocks(&db, || absent_points(&keyspace, 0..6_000));
+    assert!(read > 5_400, "{read} blocks for 6,000 absent keys: the table has no filter");
     run_background_jobs(&db, &clock);
-    let read = blocks(&db, || absent_points(&keyspace, 3_000..5_000));
+    let read = blocks(&db, || absent_points(&keyspace, 6_000..8_000));
     assert!(read <= 40, "{read} blocks for 2,000 absent keys: {}", design(&db));
 }
 
@@ -84,7 +84,7 @@ fn filters_are_checked_only_while_they_are_automatic() {
         db.open_tables(&keyspace).unwrap();
         let before = design(&db);
         db.rebuild_filters(&keyspace, &["blocked-bloom@1".parse().unwrap()]).unwrap();
-        uniform_ranges(&keyspace, 3_000, 5);
+        uniform_ranges(&keyspace, 6_000, 5);
         run_background_jobs(&db, &clock);
         assert_eq!(db.statistics().filters_checked, u64::from(is_automatic), "{after:?}");
         db.rebuild_filters(&keyspace, &[]).unwrap();

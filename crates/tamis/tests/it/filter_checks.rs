@@ -34,7 +34,7 @@ fn a_shift_after_a_shift_is_noticed() {
     assert_eq!(once, 1, "{of_uniform}");
     let shifted = blocks(&db, || close_ranges(&keyspace, 2_000));
     for _ in 0..4 {
-        close_ranges(&keyspace, 2_000);
+        close_ranges(&keyspace, 4_000);
         run_background_jobs(&db, &clock);
     }
     let of_close = design(&db);

@@ -40,7 +40,8 @@ fn run_count(db: &Db) -> usize {
 }
 
 fn losses(db: &Db) -> Vec<ReadLoss> {
-    db.read_losses(&db.default_keyspace()).unwrap()
+    let losses = db.read_losses(&db.default_keyspace()).unwrap();
+    losses.into_iter().filter(|loss| loss.table.is_none()).collect()
 }
 
 /// Seeks to keys of all runs, and reads what it finds.

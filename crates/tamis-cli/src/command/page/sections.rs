@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use tamis::{LevelFilters, PaidJob, PartitionStatistics, Statistics};
+use tamis::{LevelFilters, PartitionStatistics, Statistics};
 
 use super::{
     KeyspaceFound, bytes_of,
@@ -10,7 +10,7 @@ use super::{
     map,
 };
 use crate::{
-    command::stats::{answers::NOT_SAMPLED, sampled_kinds},
+    command::stats::{answers::NOT_SAMPLED, name_of_job, sampled_kinds},
     html::{Colour, Page, Part, bar, legend},
     terminal,
 };
@@ -220,7 +220,7 @@ pub(super) fn losses(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
         .collect();
     if rows.is_empty() {
         page.paragraph(
-            "Reads have lost no time to runs that are not merged since the store was opened. This count begins at zero with each \
+            "Reads have lost no time to filters, or to runs that are not merged, since the store was opened. This count begins at zero with each \
              open: `page FILE` in `tamis shell` draws a store in use.",
         );
         return;
@@ -230,23 +230,13 @@ pub(super) fn losses(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
         paid(right.lost, right.price).total_cmp(&paid(left.lost, left.price))
     });
     let of_row = |(name, loss): &(String, &tamis::ReadLoss)| {
-        let job = match loss.job {
-            PaidJob::MergeRuns => "merge the runs",
-            PaidJob::BuildView => "build a sorted view",
-            _ => "another job",
-        };
-        let from = if loss.partition.is_empty() {
-            String::new()
-        } else {
-            format!(", partition from {}", shown(&loss.partition))
-        };
         let value = format!(
             "lost {} of the {} that the job takes",
             terminal::seconds(loss.lost.as_secs_f64()),
             terminal::seconds(loss.price.as_secs_f64())
         );
         let part = Part { share: paid(loss.lost, loss.price), colour: Colour::Orange };
-        bar(&format!("{name}{from}: {job}"), &value, &[part])
+        bar(&format!("{name}: {}", name_of_job(loss)), &value, &[part])
     };
     let bars: String = rows.iter().take(ROWS_MAX).map(of_row).collect();
     page.figure(

@@ -13,33 +13,51 @@ fn snapshot(sample: &QuerySample) -> Vec<SampledQuery> {
 }
 
 #[test]
-fn first_reads_are_all_sampled_and_later_ones_evenly() {
-    assert!(
-        (0..1 << ALL_SAMPLED_BITS)
-            .all(|number| Sampling::of(number) == Sampling { weight: 1, tally_weight: 1 })
-    );
-    for first in [10_000_u64, 1 << 20, 1 << 40] {
+fn sampled_reads_represent_all_others() {
+    for bits in 0..=INTERVAL_BITS_MAX {
         let length = 1 << 16;
-        let sums = (first..first + length).map(Sampling::of).fold((0, 0), |(sampled, tallied), sampling| {
+        let reads = (1 << 20..(1 << 20) + length).map(|number| Sampling::of(number, bits));
+        let sums = reads.fold((0, 0), |(sampled, tallied), sampling| {
             (sampled + u64::from(sampling.weight), tallied + u64::from(sampling.tally_weight))
         });
         for sum in [sums.0, sums.1] {
-            assert!(sum.abs_diff(length) <= length / 20, "{sum} of {length} from {first}");
+            assert!(sum.abs_diff(length) <= length / 20, "{sum} of {length} with {bits} bits");
         }
     }
-    assert_eq!(interval_at(u64::MAX), INTERVAL_MAX);
 }
 
 #[test]
 fn sampling_follows_no_period_of_the_workload() {
     for period in [2_u64, 3, 64, 127, 128, 1000] {
-        let numbers =
-            (1 << 20..(1 << 20) + 128 * period * 40).filter(|number| Sampling::of(*number).weight > 0);
+        let is_sampled = |number: &u64| Sampling::of(*number, INTERVAL_BITS_MAX).weight > 0;
+        let numbers = (1 << 20..(1 << 20) + 128 * period * 40).filter(is_sampled);
         let share = numbers.clone().filter(|number| number % period == 0).count() as f64
             / numbers.count() as f64
             * period as f64;
         assert!((0.5..1.5).contains(&share), "every {period}th: {share}");
     }
+}
+
+/// Reads of a kind as the store samples them.
+fn read(sample: &QuerySample, kind: QueryKind, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let weight = sample.sampling(kind, number).weight;
+        if weight > 0 {
+            let key = number.to_be_bytes();
+            sample.record(kind, &KeyRange::point(&key), weight, QueryOutcome::default());
+        }
+    }
+}
+
+#[test]
+fn first_reads_of_each_kind_are_all_sampled_and_later_ones_less_and_less() {
+    let sample = QuerySample::default();
+    read(&sample, QueryKind::Point, 0..ALL_SAMPLED);
+    assert_eq!(snapshot(&sample).len() as u64, ALL_SAMPLED);
+    read(&sample, QueryKind::Point, ALL_SAMPLED..1_000_000);
+    assert_eq!(sample.interval(QueryKind::Point), 128);
+    assert!(sample.seen(QueryKind::Point).abs_diff(1_000_000) < 20_000, "{}", sample.seen(QueryKind::Point));
+    assert_eq!(sample.interval(QueryKind::Range), 1, "no read of this kind");
 }
 
 #[test]
@@ -94,24 +112,21 @@ fn oldest_queries_are_replaced() {
 }
 
 #[test]
-fn a_refill_replaces_the_queries_before_it_and_samples_all_reads() {
+fn a_sample_that_begins_again_replaces_its_queries_and_samples_all_reads() {
     let sample = QuerySample::default();
-    let point = |number: u64| record(&sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
-    (0..500).for_each(point);
-    let sampled = (1_000_000..).map(Sampling::of).find(|of| of.weight > 0).unwrap();
-    let weights = |sample: &QuerySample| [Sampling::default(), sampled].map(|of| sample.weight(of));
-    assert_eq!(weights(&sample), [0, 128]);
-
-    sample.begin_refill(100);
-    assert_eq!(weights(&sample), [8, 8], "all reads");
-    (1_000..1_099).for_each(point);
-    assert!(sample.is_refilling() && snapshot(&sample).len() == 599);
-    point(1_099);
-    assert_eq!(weights(&sample), [0, 128]);
-    assert!(sample.refills() == 1 && sample.is_fresh(10) && !sample.is_fresh(0));
+    read(&sample, QueryKind::Point, 0..1_000_000);
+    sample.restart(3_000);
+    assert_eq!(sample.interval(QueryKind::Point), 1);
+    let before = snapshot(&sample).len();
+    read(&sample, QueryKind::Point, 1_000_000..1_002_999);
+    assert!(sample.is_restarting() && snapshot(&sample).len() == (before + 2_999).min(QUERIES_MAX));
+    read(&sample, QueryKind::Point, 1_002_999..1_003_000);
+    assert!(!sample.is_restarting());
     let kept = snapshot(&sample);
-    assert_eq!(kept.len(), 100);
-    assert_eq!(kept.first().unwrap().range(), KeyRange::point(&1_000_u64.to_be_bytes()));
+    assert_eq!(kept.len(), 3_000);
+    assert_eq!(kept.first().unwrap().range(), KeyRange::point(&1_000_000_u64.to_be_bytes()));
+    read(&sample, QueryKind::Point, 1_003_000..2_000_000);
+    assert_eq!(sample.interval(QueryKind::Point), 128, "as after the first beginning");
 }
 
 #[test]
@@ -126,25 +141,25 @@ fn queries_with_long_bounds_are_counted_and_left_out() {
     assert_eq!((sample.too_long(), sample.seen(QueryKind::Point)), (3, 2));
 }
 
-/// While a refill lasts, no filters are checked.
+/// Until the sample has begun again, no filters are checked.
 #[test]
-fn a_refill_ends_also_if_bounds_are_too_long() {
+fn a_sample_begins_again_also_if_bounds_are_too_long() {
     let sample = QuerySample::default();
     let long = vec![7; SAMPLED_BOUND_BYTES_MAX + 1];
     let point = |number: u64| record(&sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
     let long_point = |_| record(&sample, QueryKind::Point, KeyRange::point(&long));
     (0..10).for_each(point);
-    sample.begin_refill(5);
+    sample.restart(5);
     (0..3).for_each(long_point);
     (100..102).for_each(point);
-    assert!(!sample.is_refilling() && sample.refills() == 1);
+    assert!(!sample.is_restarting());
     let kept: Vec<_> = snapshot(&sample);
     let kept: Vec<_> = kept.iter().map(SampledQuery::range).collect();
     assert_eq!(kept, [100_u64, 101].map(u64::to_be_bytes).each_ref().map(|key| KeyRange::point(key)));
-    sample.begin_refill(3);
+    sample.restart(3);
     (0..3).for_each(long_point);
-    assert!(!sample.is_refilling() && sample.refills() == 2);
-    assert!(snapshot(&sample).is_empty(), "the queries before the refill are dropped");
+    assert!(!sample.is_restarting());
+    assert!(snapshot(&sample).is_empty(), "the queries before are dropped");
 }
 
 #[test]
@@ -214,7 +229,7 @@ fn jobs_share_the_queries_which_stay_as_they_were_when_the_job_began() {
 fn samples_of_all_keyspaces_share_a_quarter_of_the_budget() {
     let budget = Arc::new(MemoryBudget::new(1 << 20, 600 << 10, |_| ()));
     let memory = SampleMemory::new(&budget);
-    let samples: Vec<_> = (0..8).map(|_| QuerySample::new(&memory)).collect();
+    let samples: Vec<_> = (0..8).map(|_| QuerySample::new(&memory, true)).collect();
     let counts = || samples.iter().map(|sample| sample.shared().len()).collect::<Vec<_>>();
     for (round, sample) in samples.iter().enumerate() {
         (0..20_000).for_each(|number| point(sample, number));
@@ -231,7 +246,7 @@ fn samples_of_all_keyspaces_share_a_quarter_of_the_budget() {
 #[test]
 fn queries_of_a_job_count_until_it_ends() {
     let budget = Arc::new(MemoryBudget::new(1 << 20, 600 << 10, |_| ()));
-    let sample = QuerySample::new(&SampleMemory::new(&budget));
+    let sample = QuerySample::new(&SampleMemory::new(&budget), true);
     (0..20_000).for_each(|number| point(&sample, number));
     let job = sample.shared();
     let (of_job, full) = (numbers(&job), budget.sample_bytes());
@@ -248,7 +263,7 @@ fn blocks_get_what_pinned_values_and_samples_leave() {
     let resized = Arc::clone(&blocks);
     let budget =
         Arc::new(MemoryBudget::new(1 << 20, 600 << 10, move |bytes| resized.store(bytes, Ordering::Relaxed)));
-    let sample = QuerySample::new(&SampleMemory::new(&budget));
+    let sample = QuerySample::new(&SampleMemory::new(&budget), true);
     budget.add_pinned(600 << 10);
     budget.adapt_blocks();
     for number in 0..5_000 {
@@ -260,12 +275,22 @@ fn blocks_get_what_pinned_values_and_samples_leave() {
     assert!(blocks.load(Ordering::Relaxed) > 400 << 10);
 }
 
-/// A refill ends, so that filters are checked again.
+/// Its beginning ends, so that filters are checked again.
 #[test]
 fn without_memory_there_is_no_sample() {
     let budget = Arc::new(MemoryBudget::new(0, 0, |_| ()));
-    let sample = QuerySample::new(&SampleMemory::new(&budget));
-    sample.begin_refill(10);
+    let sample = QuerySample::new(&SampleMemory::new(&budget), true);
+    sample.restart(10);
     (0..10).for_each(|number| point(&sample, number));
-    assert!(sample.shared().is_empty() && !sample.is_refilling());
+    assert!(sample.shared().is_empty() && !sample.is_restarting());
+}
+
+/// Reads are still counted, so that few of them are measured.
+#[test]
+fn a_sample_that_keeps_no_queries_has_intervals() {
+    let sample = QuerySample::new(&Arc::default(), false);
+    read(&sample, QueryKind::Point, 0..1_000_000);
+    assert_eq!((snapshot(&sample).len(), sample.interval(QueryKind::Point)), (0, 128));
+    sample.restart(10);
+    assert!(!sample.is_restarting() && sample.interval(QueryKind::Point) == 128);
 }

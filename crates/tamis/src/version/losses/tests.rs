@@ -89,3 +89,13 @@ fn one_run_loses_nothing_and_two_runs_lose_nothing_that_a_view_would_save() {
     losses.add_searched(10, (0, 1), 100.0);
     assert_eq!((losses.merge.nanoseconds(), losses.view.nanoseconds()), (5_000, 2_000));
 }
+
+/// A view does not help gets.
+#[test]
+fn gets_that_read_several_runs_pay_for_a_merge_only() {
+    let losses = Losses::default();
+    losses.add_gets(8, 1, 100.0);
+    assert_eq!(losses.merge.nanoseconds(), 0);
+    losses.add_gets(8, 4, 100.0);
+    assert_eq!((losses.merge.nanoseconds(), losses.view.nanoseconds()), (2_400, 0));
+}
