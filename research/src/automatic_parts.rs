@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `filters` | filters that the store chooses, up to 16 bits per key | Bloom filters of 10 bits |
 //! | `load` | the same, while entries are written | the same |
-//! | `sample` | queries are sampled ([`tamis::Options::sample_queries`]) | they are not |
+//! | `sample` | queries are sampled (`sample_queries`) | they are not |
 //!
 //! Stores are loaded at random and settled. Those of a pair have had queries of the point, from which filters are chosen. The stores of
 //! `sample` are copies of one store: they have the same tables and filters, and no background jobs.

@@ -22,6 +22,7 @@ pub const DATABASE_NAMES: &[&str] = &[
     "log_bytes_max",
     "keep_changes_bytes",
     "keep_changes_seconds",
+    "sample_file",
 ];
 
 /// Names of options of a keyspace.
@@ -54,6 +55,7 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
         "keep_changes_bytes" => options.keep_changes.bytes = bytes(name, value)?,
         "keep_changes_seconds" => options.keep_changes.time = Duration::from_secs(number(name, value)?),
+        "sample_file" => options.sample_file = switch(name, value)?,
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);
         }

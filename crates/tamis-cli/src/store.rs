@@ -11,6 +11,9 @@ use tamis::{Db, EventListener, Keyspace, KeyspaceOptions, Options};
 
 use crate::failure::Failure;
 
+/// The file of sampled queries.
+const SAMPLES: &str = "SAMPLES";
+
 /// Options for the store and the keyspace.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
@@ -32,7 +35,7 @@ impl StoreArgs {
 
     /// Opens for writing; creates the store and the keyspace if missing.
     pub(crate) fn open_to_write(&self) -> Result<(Db, Keyspace), Failure> {
-        let db = open(&self.dir, Options::default()).map_err(Failure::of_store)?;
+        let db = open(&self.dir, to_write(&self.dir)).map_err(Failure::of_store)?;
         let keyspace = match &self.keyspace {
             Some(name) => db.get_or_create_keyspace(name, KeyspaceOptions::default())?,
             None => db.default_keyspace(),
@@ -42,7 +45,7 @@ impl StoreArgs {
 
     /// Opens an existing store and keyspace for writing.
     pub(crate) fn open_existing(&self) -> Result<(Db, Keyspace), Failure> {
-        let options = Options::default().create_if_missing(false);
+        let options = to_write(&self.dir).create_if_missing(false);
         let db = open(&self.dir, options).map_err(Failure::of_existing)?;
         let keyspace = self.existing(&db)?;
         Ok((db, keyspace))
@@ -68,6 +71,11 @@ pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
     })
 }
 
+/// The options of a command that writes. The store's program has decided whether the sampled queries are in a file: commands keep it so.
+fn to_write(dir: &Path) -> Options {
+    Options::default().sample_file(dir.join(SAMPLES).exists())
+}
+
 /// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
     let options = Options::default().create_if_missing(false).read_only(true);
@@ -76,7 +84,7 @@ pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
 
 /// Opens an existing store for writing, with a listener for its background work.
 pub(crate) fn open_to_work(dir: &Path, listener: Arc<dyn EventListener>) -> Result<Db, Failure> {
-    let options = Options::default().create_if_missing(false).listener(listener);
+    let options = to_write(dir).create_if_missing(false).listener(listener);
     open(dir, options).map_err(Failure::of_existing)
 }
 
@@ -129,7 +137,7 @@ impl FileKind {
             "*.manifest" => "log of version edits: the live tables",
             "*.obsolete" => "obsolete files, to be deleted",
             "CURRENT" => "name of the current manifest",
-            "SAMPLES" => "sampled queries, from which filters are chosen",
+            SAMPLES => "sampled queries, from which filters are chosen",
             _ => "",
         }
     }

@@ -133,6 +133,7 @@ pub fn open(
         .keep_changes(KeepChanges::bytes(one_of(random, &[0, 100_000, 4 << 20]).unwrap_or(0)))
         .deleted_range_keys(one_of(random, &[0, 2, 16, 64]).unwrap_or(64))
         .sample_queries(random.below(4) > 0)
+        .sample_file(true)
         .default_keyspace(default_keyspace)
         .merge_operators(operators().to_vec())
         .listener(listener)

@@ -116,8 +116,11 @@ pub struct Options {
     /// A scan that passes this many deleted keys in a row notes their range in memory, so that later scans jump over it until something
     /// is put into it; 0: never. Queues depend on it.
     pub(crate) deleted_range_keys: u32,
-    /// Sample the queries of each keyspace, from which filters are chosen. Their memory is a part of `cache_bytes`. Default: true.
-    pub sample_queries: bool,
+    /// Sample the queries of each keyspace, from which filters are chosen. Their memory is a part of `cache_bytes`.
+    pub(crate) sample_queries: bool,
+    /// Keep the sampled queries in the file `SAMPLES` while the store is closed, for `tamis filter advise`, `tamis stats` and the next open.
+    /// The file has keys of queries, also of entries that were deleted since. An open for writing without this option removes it. Default: false.
+    pub sample_file: bool,
     /// Options of the default keyspace of a new database. An existing database keeps its options: others than these are an error
     /// ([`Error::KeyspaceOption`]), except for options that have their default here. Default: the defaults of [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
@@ -141,7 +144,9 @@ setters!(Options {
     keep_changes: KeepChanges,
     /// For tests and experiments: no program needs another value.
     deleted_range_keys: u32,
+    /// For tests and experiments: no program needs another value.
     sample_queries: bool,
+    sample_file: bool,
     default_keyspace: KeyspaceOptions,
     merge_operators: Vec<MergeOperator>,
 });
@@ -208,6 +213,7 @@ impl Default for Options {
             keep_changes: KeepChanges::default(),
             deleted_range_keys: 64,
             sample_queries: true,
+            sample_file: false,
             default_keyspace: KeyspaceOptions::default(),
             merge_operators: Vec::new(),
             listener: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tamis::{Db, Filters, KeyspaceOptions};
 
-use super::store::{AUTO, Costs, Loaded, NONE, Shape, filter, remove_sample, replace_filters, run};
+use super::store::{AUTO, Costs, Loaded, NONE, Shape, filter, replace_filters, run};
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Costs and the description of the filters, or why they cannot be built.
@@ -77,7 +77,6 @@ fn measure_filters(
 ) -> Result<Measured, BenchError> {
     let (kind, count) = (point.text("queries")?, point.integer("count")? as usize);
     let bits = point.number("bits")?;
-    remove_sample(loaded.folder.path())?;
     let warm_up = loaded.keys.queries(kind, count / 2, context.seed() ^ 1)?;
     let queries = loaded.keys.queries(kind, count, context.seed() ^ 2)?;
     // The store keeps the filters with which it was loaded.

@@ -1,6 +1,6 @@
 //! Stores of the experiments: options, loading, queries and their costs.
 
-use std::{hint::black_box, path::Path};
+use std::hint::black_box;
 
 use tamis::{
     Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, ReadStatistics, Statistics,
@@ -187,16 +187,6 @@ fn false_positives(statistics: &Statistics) -> u64 {
             level.points.false_positives + level.ranges.false_positives + level.prefixes.false_positives
         })
         .sum()
-}
-
-/// Removes the sampled queries of a closed store, so that those of earlier measurements do not decide.
-pub(super) fn remove_sample(folder: &Path) -> Result<(), BenchError> {
-    let path = folder.join("SAMPLES");
-    #[expect(clippy::disallowed_methods, reason = "a store without its sample is measured")]
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(BenchError::io(&path)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Replaces the filters of all tables for the sampled queries: by a given one, by none, or by those that the store chooses.

@@ -17,6 +17,7 @@ fn every_name_sets_an_option() {
         ("log_bytes_max", "2097152"),
         ("keep_changes_bytes", "1GiB"),
         ("keep_changes_seconds", "86400"),
+        ("sample_file", "true"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),

@@ -182,6 +182,9 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
 fn stats_list_the_sampled_queries() {
     let folder = store();
     assert!(!folder.ok(&["stats", "store", "--all"]).contains("in the sample"), "nothing was read yet");
+    // The program keeps the sample of a closed store, and so do commands.
+    let options = tamis::Options::default().sample_file(true);
+    tamis::Db::open_with(folder.path("store"), options).unwrap().close().unwrap();
     let script = "compact\nget key000001\nget key000002\nscan --prefix key00001\nquit\n";
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -203,6 +206,8 @@ fn stats_count_queries_that_are_too_long_for_the_sample_and_name_the_interval() 
     );
     (0..2_100).for_each(|number| script.push_str(&format!("scan --prefix key{number:06}a\n")));
     script.push_str("stats\nquit\n");
+    let options = tamis::Options::default().sample_file(true);
+    tamis::Db::open_with(folder.path("store"), options).unwrap().close().unwrap();
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}", run.stderr);
     let line = format!("Not in the sample of default: 2 queries with a bound of more than {longest} bytes");

@@ -284,12 +284,7 @@ impl BackgroundJobs {
         let (number, name) = (self.store.scheduler.begin_job(), job.name());
         let result = self.store.context.catch(name, || self.execute(&job)).flatten();
         self.note_result(&job, number, &result);
-        let has_new_tables = matches!(job, Job::Flush(_) | Job::Compact(..));
         drop(job);
-        if has_new_tables {
-            let _ =
-                self.store.context.catch("save the sampled queries", || self.store.sample_file.save_if_due());
-        }
         self.store.scheduler.note_progress();
         result.is_ok()
     }

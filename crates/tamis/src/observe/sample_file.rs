@@ -3,16 +3,10 @@
 //! It is derived data. A missing file is an empty sample; one that can't be used is reported ([`Event::SampleIgnored`]), and the
 //! store continues with an empty sample. A file that can't be written is reported, too, and the old one stays.
 //!
-//! It is written when the store is closed, and after a flush or compaction if [`SAVED_AFTER`] queries were sampled since.
+//! Queries have keys, and a deleted key may stay in the file. So it is written, when the store is closed, only if the program says so
+//! ([`crate::Options::sample_file`]); otherwise the next open for writing removes it.
 
-use std::{
-    io::ErrorKind,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use tamis_vfs::{Access, Folder};
 
@@ -24,16 +18,9 @@ use crate::{
         events::{Event, EventListener},
         query_sample::format::{FILE_BYTES_MAX, StoredSample, decode, encode},
     },
-    store::{
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, Keyspaces},
-    },
-    sync::Mutex,
+    store::{context::StoreContext, keyspace_state::Keyspaces},
     version::set::VersionSet,
 };
-
-/// Queries that are sampled before the file is written again, unless the store is closed.
-const SAVED_AFTER: u64 = 4_000;
 
 /// Reads the file of a store that is opened: the samples into its keyspaces.
 pub(crate) fn load(
@@ -83,83 +70,40 @@ fn report(listener: Option<&Arc<dyn EventListener>>, file: &Path, reason: String
     }
 }
 
-/// Writes the file of an open store; see the head of this file.
-pub(crate) struct SampleFile {
-    context: Arc<StoreContext>,
-    keyspaces: Arc<KeyspaceRegistry>,
-    versions: Arc<VersionSet>,
-    /// Locked while the file is written.
-    writing: Mutex<()>,
-    /// Sampled queries of this open when the file was last written.
-    saved_count: AtomicU64,
+/// Writes the file, if the program has asked for it and writes are not refused.
+pub(crate) fn save(context: &StoreContext, keyspaces: &Keyspaces, versions: &VersionSet) {
+    let options = &context.options;
+    if !options.sample_file || !options.sample_queries || context.check_writable().is_err() {
+        return;
+    }
+    if let Err(error) = write(&context.folder, keyspaces, versions) {
+        report(options.listener.as_ref(), &FileName::Samples.path(&context.folder), error.to_string());
+    }
 }
 
-impl SampleFile {
-    pub(crate) fn new(
-        context: &Arc<StoreContext>,
-        keyspaces: &Arc<KeyspaceRegistry>,
-        versions: &Arc<VersionSet>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            context: Arc::clone(context),
-            keyspaces: Arc::clone(keyspaces),
-            versions: Arc::clone(versions),
-            writing: Mutex::new(()),
-            saved_count: AtomicU64::new(0),
-        })
-    }
+fn write(folder: &Folder, keyspaces: &Keyspaces, versions: &VersionSet) -> Result<()> {
+    let samples: Vec<StoredSample> = keyspaces
+        .values()
+        .map(|keyspace| keyspace.read_state.load().query_sample.stored(keyspace.id))
+        .filter(|sample| !sample.queries.is_empty())
+        .collect();
+    let bytes = encode(versions.database().0, &samples);
+    let temporary = FileName::Temporary(versions.new_file_number()).path(folder);
+    let path = FileName::Samples.path(folder);
+    write_new(&**folder, &temporary, |append| append(&bytes))?;
+    // The folder is not synced: after a power failure the old file may remain, which is acceptable.
+    folder.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
+        |_| {
+            // If that fails, too, the next open removes it.
+            let _ = folder.remove(&temporary);
+        },
+    )
+}
 
-    fn sampled_count(&self) -> u64 {
-        let keyspaces = self.keyspaces.load();
-        keyspaces.values().map(|keyspace| keyspace.read_state.load().query_sample.sampled_count()).sum()
-    }
-
-    /// Writes the file if many queries were sampled since it was last written.
-    pub(crate) fn save_if_due(&self) {
-        if self.sampled_count() >= self.saved_count.load(Ordering::Relaxed).saturating_add(SAVED_AFTER) {
-            self.save();
-        }
-    }
-
-    /// Writes the file if a query was sampled since it was last written. Does nothing if writes are refused.
-    pub(crate) fn save(&self) {
-        let _writing = self.writing.lock();
-        let count = self.sampled_count();
-        if !self.context.options.sample_queries
-            || count == self.saved_count.load(Ordering::Relaxed)
-            || self.context.check_writable().is_err()
-        {
-            return;
-        }
-        self.saved_count.store(count, Ordering::Relaxed);
-        if let Err(error) = self.write() {
-            report(
-                self.context.options.listener.as_ref(),
-                &FileName::Samples.path(&self.context.folder),
-                error.to_string(),
-            );
-        }
-    }
-
-    fn write(&self) -> Result<()> {
-        let folder = &self.context.folder;
-        let samples: Vec<StoredSample> = self
-            .keyspaces
-            .load()
-            .values()
-            .map(|keyspace| keyspace.read_state.load().query_sample.stored(keyspace.id))
-            .filter(|sample| !sample.queries.is_empty())
-            .collect();
-        let bytes = encode(self.versions.database().0, &samples);
-        let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);
-        let path = FileName::Samples.path(folder);
-        write_new(&**folder, &temporary, |append| append(&bytes))?;
-        // The folder is not synced: after a power failure the old file may remain, which is acceptable.
-        folder.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
-            |_| {
-                // If that fails, too, the next open removes it.
-                let _ = folder.remove(&temporary);
-            },
-        )
+/// Removes the file: a program that opens the store without it wants no keys outside of tables and the log.
+pub(crate) fn remove(folder: &Folder, listener: Option<&Arc<dyn EventListener>>) {
+    let path = FileName::Samples.path(folder);
+    if let Err(error) = folder.remove(&path) {
+        report(listener, &path, Error::io("remove", &path, error).to_string());
     }
 }

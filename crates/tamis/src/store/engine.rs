@@ -31,7 +31,7 @@ use crate::{
     compaction::{background_jobs::BackgroundJobs, law::JobTimes, scheduler::Scheduler},
     error::{Error, Result},
     key::Sequence,
-    observe::{metrics::Statistics, sample_file::SampleFile, statistics},
+    observe::{metrics::Statistics, sample_file, statistics},
     options::Options,
     read::{ReadPath, snapshot::Snapshots},
     store::{
@@ -125,7 +125,6 @@ impl Engine {
             log: CommitLog::new(&context, log, segments),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),
-            sample_file: SampleFile::new(&context, &keyspaces, &versions),
             back_pressure: Arc::new(BackPressure::default()),
             versions,
             context,
@@ -217,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Writes the file of sampled queries, syncs the log, waits for running jobs, stops the workers and unlocks the folder.
+    /// Writes the file of sampled queries if asked to, syncs the log, waits for running jobs, stops the workers and unlocks the folder.
     ///
     /// # Errors
     /// As [`CommitLog::close`]; the store is closed in any case.
@@ -228,7 +227,7 @@ impl Engine {
         if self.store.context.check_open().is_err() {
             return Ok(());
         }
-        self.store.sample_file.save();
+        sample_file::save(&self.store.context, &self.store.keyspaces.load(), &self.store.versions);
         let closed = self.store.log.close();
         self.store.scheduler.stop();
         threads.clear();

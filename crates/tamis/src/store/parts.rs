@@ -7,8 +7,8 @@ use super::{
     version_installer::VersionInstaller,
 };
 use crate::{
-    cache::table::TableCache, compaction::scheduler::Scheduler, observe::sample_file::SampleFile,
-    read::snapshot::Snapshots, version::set::VersionSet, write::back_pressure::BackPressure,
+    cache::table::TableCache, compaction::scheduler::Scheduler, read::snapshot::Snapshots,
+    version::set::VersionSet, write::back_pressure::BackPressure,
 };
 
 /// See the head of this file. Each part says who may use it when.
@@ -21,6 +21,5 @@ pub(crate) struct StoreParts {
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) scheduler: Arc<Scheduler>,
-    pub(crate) sample_file: Arc<SampleFile>,
     pub(crate) back_pressure: Arc<BackPressure>,
 }

@@ -160,8 +160,7 @@ impl World {
 
     fn open(&self, vfs: Arc<dyn Vfs>) -> tamis::Result<Db> {
         let listener: Arc<dyn EventListener> = Arc::clone(&self.listener) as _;
-        // Errors of the file of samples are reported and not returned, unlike all others.
-        let options = inline_options().listener(listener).sample_queries(false);
+        let options = inline_options().listener(listener);
         let runtime = Runtime { clock: Arc::new(PatientClock::default()), ..Runtime::deterministic(7) };
         Db::open_on(vfs, FOLDER, options, runtime)
     }
@@ -389,8 +388,7 @@ impl World {
         let mut names: Vec<String> =
             self.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
         // The quarantine of tables that may contain entries which the log has lost.
-        // The sampled queries are written if that succeeds.
-        names.retain(|name| name != "quarantine" && name != "SAMPLES");
+        names.retain(|name| name != "quarantine");
         let count = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).count();
         let statistics = db.statistics();
         let levels = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);

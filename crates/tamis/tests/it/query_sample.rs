@@ -255,10 +255,14 @@ impl EventListener for Events {
     }
 }
 
+fn with_file() -> Options {
+    inline_options().sample_file(true)
+}
+
 /// A closed store with one sampled query of each of three kinds.
 fn closed_store() -> MemVfs {
     let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let db = open_in_memory(&vfs, with_file()).unwrap();
     for number in (0..1_000_u32).step_by(2) {
         db.put(number.to_be_bytes(), "value").unwrap();
     }
@@ -285,30 +289,29 @@ fn samples_are_kept_over_a_reopen() {
     let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     assert_eq!(kept(&db), ([1; 3], [1; 3]));
     drop(db);
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let db = open_in_memory(&vfs, with_file()).unwrap();
     db.get(9_u32.to_be_bytes()).unwrap();
     assert_eq!(kept(&db), ([2, 1, 1], [2, 1, 1]));
     db.close().unwrap();
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let db = open_in_memory(&vfs, with_file()).unwrap();
     assert_eq!(kept(&db), ([2, 1, 1], [2, 1, 1]));
     db.close().unwrap();
 }
 
+/// Queries have keys of users: they are on disk only for programs that ask for it.
 #[test]
-fn samples_are_written_after_flushes_too() {
-    let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let flush = |round: u32| {
-        db.put(round.to_be_bytes(), "value").unwrap();
-        db.flush().unwrap();
-    };
-    flush(0);
-    assert!(!vfs.exists(&samples_path()).unwrap());
-    for number in 0..30_000_u32 {
-        db.get((number % 7).to_be_bytes()).unwrap();
-    }
-    flush(1);
+fn samples_are_written_only_if_asked_for_and_removed_otherwise() {
+    let vfs = closed_store();
     assert!(vfs.exists(&samples_path()).unwrap());
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    db.close().unwrap();
+    assert!(vfs.exists(&samples_path()).unwrap(), "a reader changes nothing");
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    assert!(!vfs.exists(&samples_path()).unwrap());
+    assert_eq!(sample(&db).points.kept, 0);
+    db.get(9_u32.to_be_bytes()).unwrap();
+    db.close().unwrap();
+    assert!(!vfs.exists(&samples_path()).unwrap());
 }
 
 #[test]
@@ -316,8 +319,7 @@ fn a_damaged_foreign_or_lost_file_is_reported_and_the_store_continues() {
     let bytes = closed_store().read(&samples_path()).unwrap();
     let foreign = {
         let vfs = MemVfs::new();
-        let db =
-            Db::open_on(Arc::new(vfs.clone()), FOLDER, inline_options(), Runtime::deterministic(99)).unwrap();
+        let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, with_file(), Runtime::deterministic(99)).unwrap();
         db.put("key", "value").unwrap();
         db.flush().unwrap();
         db.get("other").unwrap();
@@ -340,18 +342,18 @@ fn a_damaged_foreign_or_lost_file_is_reported_and_the_store_continues() {
         vfs.remove(&samples_path()).unwrap();
         vfs.create(&samples_path()).unwrap().append(&file).unwrap();
         let events = Arc::new(Events::default());
-        let options = inline_options().listener(Arc::<Events>::clone(&events));
+        let options = with_file().listener(Arc::<Events>::clone(&events));
         let db = open_in_memory(&vfs, options).unwrap();
         let reported = events.0.lock().clone();
         assert!(reported.len() == 1 && reported[0].contains(reason), "{reported:?} instead of {reason}");
         assert_eq!(sample(&db).points.kept, 0);
         assert_eq!(db.get(8_u32.to_be_bytes()).unwrap().as_deref(), Some(b"value".as_slice()));
         db.close().unwrap();
-        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        let db = open_in_memory(&vfs, with_file()).unwrap();
         assert_eq!(sample(&db).points.kept, 1, "the file is written again");
     }
     let vfs = closed_store();
     vfs.remove(&samples_path()).unwrap();
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let db = open_in_memory(&vfs, with_file()).unwrap();
     assert_eq!(sample(&db).points.kept, 0);
 }

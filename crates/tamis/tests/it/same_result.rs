@@ -430,7 +430,7 @@ fn chosen_setups() -> Vec<Setup> {
                 vec![Filters::default(), Filters::none(), Filters::auto_bytes(4_000), filters("surf@18")];
         });
     }
-    add(&|setup| setup.options.sample_queries = false);
+    add(&|setup| setup.options = setup.options.clone().sample_queries(false));
     add(&|setup| {
         setup.keyspace.filters = filters("elastic@12");
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);
