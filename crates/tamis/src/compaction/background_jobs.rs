@@ -29,7 +29,6 @@ use std::{
 
 use super::{
     back_off::{RETRY, WaitingPartitions},
-    direct_flush::CachedPace,
     due_jobs::Picked,
     filter_check::{CheckClaim, FilterChecker},
     flusher::Flusher,
@@ -157,11 +156,7 @@ impl BackgroundJobs {
         let shared = || Arc::clone(store);
         Arc::new(Self {
             is_inline: options.workers == 0 && !options.read_only,
-            flusher: Flusher {
-                store: shared(),
-                cached_pace: CachedPace::default(),
-                blocks_at_flush: AtomicU64::new(0),
-            },
+            flusher: Flusher { store: shared(), blocks_at_flush: AtomicU64::new(0) },
             filter_checker: Arc::new(FilterChecker { store: shared(), schedule: Mutex::default() }),
             view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
             store: shared(),

@@ -1,5 +1,5 @@
 //! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
-//! tables ([`super::flush_split`]), and where a running job divides a partition ([`PendingBounds`]).
+//! tables ([`super::flush_split`]).
 //!
 //! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were retained
 //! ([`super::retain`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
@@ -22,7 +22,6 @@ use crate::{
     key::SEQUENCE_MAX,
     memtable::{EntrySizes, Memtable},
     range_tombstone::fragment,
-    store::pending_bounds::PendingBounds,
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -40,7 +39,6 @@ pub(super) struct Layout<'a> {
     pub(super) is_retained: &'a dyn Fn(&[u8]) -> bool,
     /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
-    pub(super) pending_bounds: &'a PendingBounds,
 }
 
 /// The result of a flush.
@@ -104,13 +102,11 @@ pub(super) fn flush(
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);
         sink.publish_with(&publish);
-        let lower = match &layout.lower_overlap {
+        let key = match &layout.lower_overlap {
             LowerOverlap::Small(key) => key.clone(),
             LowerOverlap::None | LowerOverlap::Large => Vec::new(),
         };
-        // Only the partitioned layout has pending bounds, and it has no other split points.
-        let points = [lower].into_iter().chain(layout.pending_bounds.of(partition.id));
-        sink.split_at(points.map(|key| SplitPoint { key, is_direct: layout.is_direct }));
+        sink.split_at([SplitPoint { key, is_direct: layout.is_direct }]);
         let is_lowest = |key: &[u8]| is_absent(partition, key);
         let first_half = [upper, middle.as_deref()].into_iter().flatten().min();
         sink.consume(&mut cursor, first_half, &is_lowest)?;

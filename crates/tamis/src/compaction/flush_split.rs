@@ -2,7 +2,7 @@
 //!
 //! Writers that insert ascending keys, each at its own pace, fill memtables that overlap a little at both ends. One table per
 //! memtable would then overlap its neighbours and be rewritten by a merge. So a small overlap becomes a separate table: the
-//! tables in between overlap nothing, bypass the page cache ([`super::direct_flush`]) and move down the levels without a rewrite.
+//! tables in between overlap nothing, bypass the page cache during a bulk load and move down the levels without a rewrite.
 
 use std::{ops::Bound, sync::Arc};
 

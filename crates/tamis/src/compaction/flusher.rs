@@ -21,7 +21,6 @@ use std::{
 use tamis_vfs::Access;
 
 use super::{
-    direct_flush::{CachedPace, Flush},
     flush::{Flushed, Layout, flush},
     flush_split::LowerOverlap,
     job_context::with_job_context,
@@ -46,10 +45,14 @@ use crate::{
     },
 };
 
+/// Smaller memtables are flushed through the page cache: there is little to save.
+const DIRECT_BYTES_MIN: u64 = 8 << 20;
+/// Writers that take longer to fill a memtable do not wait for flushes.
+const DIRECT_FILL_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// See the head of this file.
 pub(super) struct Flusher {
     pub(super) store: Arc<StoreParts>,
-    pub(super) cached_pace: CachedPace,
     /// Blocks that readers had requested when the last flush began.
     pub(super) blocks_at_flush: AtomicU64,
 }
@@ -106,16 +109,15 @@ impl Flusher {
         };
         retainer.retain(keyspace, oldest, &read_state.version)?;
         let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
-        let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
+        let is_bulk_load = self.is_bulk_load(keyspace, memtable) && lower_overlap.is_at_most_small();
+        let is_direct = is_bulk_load || self.store.context.options.table_access == Access::Direct;
         let newer = || {
             let read_state = keyspace.read_state.load();
             let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
         let is_retained = |key: &[u8]| oldest.has_retained(key);
-        let pending_bounds = &keyspace.pending_bounds;
-        let layout =
-            Layout { lower_overlap, is_direct, is_retained: &is_retained, newer: &newer, pending_bounds };
+        let layout = Layout { lower_overlap, is_direct, is_retained: &is_retained, newer: &newer };
         let Flushed { edit, bytes_expected, partition_count } =
             with_job_context(&self.store, &read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
@@ -138,11 +140,8 @@ impl Flusher {
 
     /// Reports flushes that took `time` together.
     fn note_installed(&self, installed: &[FinishedFlush], time: Duration) {
-        let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes()).sum();
-        self.store.back_pressure.note_flush(bytes as u64, time);
-        if installed.iter().all(|flush| !flush.is_direct) {
-            self.cached_pace.note(bytes, time);
-        }
+        let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes() as u64).sum();
+        self.store.back_pressure.note_flush(bytes, time);
         let metrics = &self.store.context.metrics;
         for flush in installed {
             let mut written = Written::default();
@@ -162,19 +161,19 @@ impl Flusher {
         }
     }
 
-    /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
-    fn uses_direct_io(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_disjoint: bool) -> bool {
-        let metrics = &self.store.context.metrics;
-        let blocks = metrics.blocks_used();
-        let blocks_before = self.blocks_at_flush.swap(blocks, Ordering::Relaxed);
-        let flush = Flush {
-            fill_time: keyspace.fill_time(),
-            cached_flush_time: self.cached_pace.time_of(memtable.bytes()),
-            memtable_bytes: memtable.bytes(),
-            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options().block_bytes),
-            is_disjoint,
-        };
-        self.store.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
+    /// Whether the tables of a memtable that overlap no other are written with direct I/O.
+    ///
+    /// During a bulk load of ascending keys the copy of each table into new pages of the page cache, and the sync that waits for these
+    /// pages, limit the writers. No reader needs the pages soon: such a table is moved down the levels without a rewrite, and no merge
+    /// reads it. So large memtables that fill fast bypass the cache, if few blocks are read meanwhile. The first reads of their tables come
+    /// from the disk.
+    fn is_bulk_load(&self, keyspace: &KeyspaceState, memtable: &Memtable) -> bool {
+        let blocks = self.store.context.metrics.blocks_used();
+        let blocks_read = blocks.saturating_sub(self.blocks_at_flush.swap(blocks, Ordering::Relaxed));
+        let bytes = memtable.bytes() as u64;
+        bytes >= DIRECT_BYTES_MIN
+            && keyspace.fill_time().is_some_and(|time| time < DIRECT_FILL_TIME_MAX)
+            && blocks_read * u64::from(keyspace.options().block_bytes) < bytes / 16
     }
 
     /// Syncs the log if entries were retained, or if a batch may have written both to what is flushed and to other memtables.

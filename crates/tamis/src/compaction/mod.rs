@@ -4,7 +4,6 @@ mod back_off;
 pub(crate) mod background_jobs;
 mod change_options;
 mod compactor;
-mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;
 pub(crate) mod filter_check;

@@ -4,8 +4,7 @@
 //!    in the plan.
 //! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
 //! 3. Flushes of the keyspace are paused: they write by partition. Tables that were flushed since the job began are cut in the same way. If
-//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards. Flushes that begin once the new bounds are known
-//!    end their tables there ([`crate::store::pending_bounds`]), so that few bytes are left for the pause.
+//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
 //!    partitions or all new ones.
 //!
@@ -164,8 +163,6 @@ impl StoreParts {
         tables: &mut NewTables,
     ) -> Result<bool> {
         self.with_version(keyspace, between_tables, |context| self.write_outputs(context, plan, tables))?;
-        let new_bounds = tables.bounds.get(1..).unwrap_or_default();
-        let _division = keyspace.pending_bounds.begin(plan.partition, new_bounds);
         let _pause = self.cut_and_pause(keyspace, plan, between_tables, tables)?;
         let version = Arc::clone(&keyspace.read_state.load().version);
         let retained = InProgress::default().with_retained(keyspace.retained());

@@ -36,7 +36,6 @@ use crate::{
         changed_keyspaces::{Changed, ChangedKeyspaces},
         flush_slot::FlushSlot,
         memory_budget::MemoryBudget,
-        pending_bounds::PendingBounds,
     },
     sync::Mutex,
     version::{bound_view::BoundViews, partition::Partition, version::KeyspaceVersion},
@@ -218,8 +217,6 @@ pub(crate) struct KeyspaceState {
     pub(crate) flush_slot: FlushSlot,
     /// Held while the options change, and by a compaction from the check that they are those of its plan until its edit is installed.
     pub(crate) options_lock: Mutex<()>,
-    /// Where flushes end their tables for the jobs that divide partitions.
-    pub(crate) pending_bounds: PendingBounds,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
     /// Nanoseconds between the last two full memtables; `u64::MAX` if there were fewer than two.
@@ -255,7 +252,6 @@ impl KeyspaceState {
             expire_after: AtomicU64::new(0),
             flush_slot: FlushSlot::new(),
             options_lock: Mutex::default(),
-            pending_bounds: PendingBounds::default(),
             filled_at: AtomicU64::new(0),
             fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),

@@ -13,7 +13,6 @@ pub(crate) mod memory_budget;
 pub(crate) mod open_report;
 pub(crate) mod orphans;
 pub(crate) mod parts;
-pub(crate) mod pending_bounds;
 pub(crate) mod readers;
 pub(crate) mod recover;
 pub(crate) mod runtime;
