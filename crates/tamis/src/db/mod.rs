@@ -6,10 +6,10 @@ mod snapshot;
 use std::{
     collections::BTreeSet,
     fmt,
-    ops::ControlFlow,
+    ops::{ControlFlow, Deref},
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use tamis_filter::auto::Prices;
@@ -35,8 +35,6 @@ use crate::{
         statistics,
     },
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
-    read::scan::Scan,
-    slice::Slice,
     store::{
         engine::Engine, keyspace_state::KeyspaceState, open_report::OpenReport, runtime::Runtime,
         store_folder::absolute,
@@ -58,6 +56,8 @@ pub struct UnreadableTable {
 
 /// An open store: cheap to clone, usable from any thread. It is closed when the last clone, [`Keyspace`] and [`Snapshot`] is
 /// dropped.
+///
+/// A `Db` dereferences to its default keyspace: it has the reads and writes of [`Keyspace`].
 ///
 /// It belongs to the process that opened it. In a forked child all calls return [`Error::Forked`], and dropping the handles changes
 /// nothing.
@@ -82,6 +82,15 @@ pub struct UnreadableTable {
 pub struct Db {
     pub(crate) engine: OwnedByProcess<Arc<Engine>>,
     default: Keyspace,
+}
+
+/// The default keyspace, with its reads and writes.
+impl Deref for Db {
+    type Target = Keyspace;
+
+    fn deref(&self) -> &Keyspace {
+        &self.default
+    }
 }
 
 impl fmt::Debug for Db {
@@ -270,7 +279,7 @@ impl Db {
         self.engine.store.context.folder.path().to_path_buf()
     }
 
-    /// The keyspace that every store has. Reads and writes of `Db` use it.
+    /// A handle of the keyspace that every store has. `Db` dereferences to it.
     pub fn default_keyspace(&self) -> Keyspace {
         self.default.clone()
     }
@@ -337,54 +346,6 @@ impl Db {
         self.engine.store.keyspaces.names()
     }
 
-    /// Sets the value of a key in the default keyspace. See [`Keyspace::put`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.default.put(key, value)
-    }
-
-    /// Sets the value of a key in the default keyspace until a time. See [`Keyspace::put_until`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::put_until`].
-    pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, time: SystemTime) -> Result<()> {
-        self.default.put_until(key, value, time)
-    }
-
-    /// Adds an operand to the value of a key in the default keyspace. See [`Keyspace::merge`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::merge`].
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.default.merge(key, operand)
-    }
-
-    /// Deletes a key of the default keyspace. See [`Keyspace::delete`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.default.delete(key)
-    }
-
-    /// Deletes all keys of a range from the default keyspace. See [`Keyspace::delete_range`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn delete_range(&self, range: impl KeyRangeBounds) -> Result<()> {
-        self.default.delete_range(range)
-    }
-
-    /// Deletes all keys that begin with `prefix` from the default keyspace. See [`Keyspace::delete_range`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.default.delete_prefix(prefix)
-    }
-
     /// Writes a batch with [`Durability::Buffered`], atomically across keyspaces.
     ///
     /// # Errors
@@ -410,58 +371,6 @@ impl Db {
     /// As [`Db::write`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
         self.engine.store.log.persist(durability)
-    }
-
-    /// The value of a key of the default keyspace. See [`Keyspace::get`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::get`].
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default.get(key)
-    }
-
-    /// The values of several keys of the default keyspace. See [`Keyspace::multi_get`].
-    ///
-    /// # Errors
-    /// As [`Keyspace::get`].
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.default.multi_get(keys)
-    }
-
-    /// All entries of the default keyspace. See [`Keyspace::iter`].
-    pub fn iter(&self) -> Scan {
-        self.default.iter()
-    }
-
-    /// A range of the default keyspace. See [`Keyspace::range`].
-    pub fn range(&self, range: impl KeyRangeBounds) -> Scan {
-        self.default.range(range)
-    }
-
-    /// Several ranges of the default keyspace. See [`Keyspace::multi_range`].
-    pub fn multi_range(&self, ranges: impl IntoIterator<Item = impl KeyRangeBounds>) -> Vec<Scan> {
-        self.default.multi_range(ranges)
-    }
-
-    /// The keys of the default keyspace that begin with `prefix`. See [`Keyspace::prefix`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        self.default.prefix(prefix)
-    }
-
-    /// The entry of the default keyspace with the smallest key.
-    ///
-    /// # Errors
-    /// As [`Keyspace::get`].
-    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default.first()
-    }
-
-    /// The entry of the default keyspace with the largest key.
-    ///
-    /// # Errors
-    /// As [`Keyspace::get`].
-    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.default.last()
     }
 
     /// A snapshot of all keyspaces. It sees each batch completely or not at all.
@@ -848,7 +757,7 @@ impl Db {
 
     /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are
     /// in the log. The lengths of the log's segments are recorded, so that the next open finds a segment that was lost or cut meanwhile.
-    /// Later calls through other handles return [`Error::Closed`]; existing scans continue ([`Scan`] says how long).
+    /// Later calls through other handles return [`Error::Closed`]; existing scans continue ([`crate::Scan`] says how long).
     ///
     /// # Errors
     /// As [`Db::persist`].
