@@ -8,9 +8,9 @@ use tamis::{
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
 pub fn to_json(statistics: &Statistics) -> Value {
-    let counters = reads(statistics).into_iter().chain(writes(statistics)).chain(state(statistics));
+    let numbers = statistics.counters().chain(statistics.gauges());
     let mut all: Map<String, Value> =
-        counters.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+        numbers.map(|(name, _, value)| (name.to_owned(), Value::from(value))).collect();
     let mut add = |name: &str, value: Value| all.insert(name.to_owned(), value);
     add("write_amplification", statistics.write_amplification().into());
     add("oldest_snapshot_seconds", statistics.oldest_snapshot.as_secs_f64().into());
@@ -39,76 +39,6 @@ pub fn to_json(statistics: &Statistics) -> Value {
     add("reads", statistics.reads.iter().map(level_reads).collect());
     add("keyspaces", statistics.keyspaces.iter().map(keyspace).collect());
     all.into()
-}
-
-/// Counters of reads.
-fn reads(statistics: &Statistics) -> Vec<(&'static str, u64)> {
-    vec![
-        ("blocks_read", statistics.blocks_read),
-        ("bytes_read", statistics.bytes_read),
-        ("cache_hits", statistics.cache_hits),
-        ("digests", statistics.digests),
-        ("point_reads", statistics.point_reads),
-        ("scans", statistics.scans),
-        ("range_scans", statistics.range_scans),
-        ("prefix_scans", statistics.prefix_scans),
-        ("forward_seeks", statistics.forward_seeks),
-        ("backward_seeks", statistics.backward_seeks),
-        ("deleted_keys_passed", statistics.deleted_keys_passed),
-        ("deleted_ranges_recorded", statistics.deleted_ranges_recorded),
-        ("read_triggered_compactions", statistics.read_triggered_compactions),
-        ("filters_checked", statistics.filters_checked),
-        ("filters_replaced", statistics.filters_replaced),
-        ("corrupt_filters", statistics.corrupt_filters),
-    ]
-}
-
-/// Counters of writes, flushes and compactions.
-fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
-    vec![
-        ("writes", statistics.writes),
-        ("entries_written", statistics.entries_written),
-        ("user_bytes_written", statistics.user_bytes_written),
-        ("log_bytes_written", statistics.log_bytes_written),
-        ("flush_bytes_written", statistics.flush_bytes_written),
-        ("flush_blocks_written", statistics.flush_blocks_written),
-        ("compaction_bytes_read", statistics.compaction_bytes_read),
-        ("compaction_bytes_written", statistics.compaction_bytes_written),
-        ("compaction_blocks_written", statistics.compaction_blocks_written),
-        ("flushes", statistics.flushes),
-        ("direct_flushes", statistics.direct_flushes),
-        ("compactions", statistics.compactions),
-        ("garbage_compactions", statistics.garbage_compactions),
-        ("dropped_tables", statistics.dropped_tables),
-        ("trivial_moves", statistics.trivial_moves),
-        ("retained_entries", statistics.retained_entries),
-        ("retained_bytes", statistics.retained_bytes),
-        ("views_built", statistics.views_built),
-        ("views_rebuilt", statistics.views_rebuilt),
-        ("views_discarded", statistics.views_discarded),
-        ("view_bytes_written", statistics.view_bytes_written),
-        ("jobs_failed", statistics.jobs_failed),
-        ("throttled_writes", statistics.throttled_writes),
-        ("throttled_microseconds", statistics.throttled_microseconds),
-        ("stopped_writes", statistics.stopped_writes),
-        ("stopped_microseconds", statistics.stopped_microseconds),
-    ]
-}
-
-/// The current state of log, cache, files and readers.
-fn state(statistics: &Statistics) -> Vec<(&'static str, u64)> {
-    vec![
-        ("log_bytes", statistics.log_bytes),
-        ("cache_bytes", statistics.cache_bytes),
-        ("cache_pinned_bytes", statistics.cache_pinned_bytes),
-        ("cache_too_small", statistics.cache_too_small),
-        ("cache_sample_bytes", statistics.cache_sample_bytes),
-        ("snapshots", statistics.snapshots as u64),
-        ("open_scans", statistics.open_scans),
-        ("held_bytes", statistics.held_bytes),
-        ("open_files", statistics.open_files as u64),
-        ("open_files_max", statistics.open_files_max as u64),
-    ]
 }
 
 /// The decisions of one kind about partitions.

@@ -284,7 +284,7 @@ fn open_time(context: &mut Context<'_>, partitions: u64) -> Result<Row> {
         return Err(BenchError::Other(format!("{found} entries of {written}; {:?}", report.faults)));
     }
     let row = Row::new().with("seconds", median(&mut opens)).with("views", views as u64);
-    Ok(row.with("open_files", db.statistics().open_files as u64))
+    Ok(row.with("open_files", db.statistics().open_files))
 }
 
 /// A copy of a closed store. Files that never change are linked.

@@ -39,12 +39,15 @@ fn an_option_has_a_default_and_a_test() {
 
 #[test]
 fn a_statistic_has_a_test() {
-    let source = "pub struct PartStatistics {\n    pub kept: u8,\n    pub untested: u8,\n}\npub struct Other {\n    pub x: u8,\n}\n";
+    let source = "pub struct PartStatistics {\n    pub kept: u8,\n    pub untested: u8,\n}\npub struct Other {\n    pub x: u8,\n}\nnumbers! {\n    counters {\n        /// Text.\n        writes,\n        kept,\n    }\n}\n";
     let tree = Tree::of_samples(&[
         ("crates/tamis/src/observe/metrics.rs", source),
         ("crates/tamis/tests/it/main.rs", "assert_eq!(part.kept, 1); // untested"),
     ]);
-    assert_eq!(places(&statistics_have_tests(&tree)), [("crates/tamis/src/observe/metrics.rs", 3)]);
+    assert_eq!(
+        places(&statistics_have_tests(&tree)),
+        [("crates/tamis/src/observe/metrics.rs", 3), ("crates/tamis/src/observe/metrics.rs", 11)]
+    );
 }
 
 #[test]

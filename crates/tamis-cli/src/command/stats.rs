@@ -113,7 +113,7 @@ fn print_all(
         "Log to replay on open: {}. Filters and indexes in memory: {}. Limit of open table files: {}.",
         terminal::bytes(statistics.log_bytes),
         terminal::bytes(statistics.cache_pinned_bytes),
-        terminal::count(statistics.open_files_max as u64)
+        terminal::count(statistics.open_files_max)
     )?;
     writeln!(output, "{}", pins_text(statistics))?;
     Ok(())
@@ -391,7 +391,7 @@ pub(super) fn answers_table(tables: &[(String, TableFilterStatistics)]) -> Optio
 pub(super) fn pins_text(statistics: &Statistics) -> String {
     let mut text = format!(
         "Snapshots: {} (oldest {:.1} s). Scans: {} (oldest replaced state {:.1} s). Obsolete tables that they hold: {}.",
-        terminal::count(statistics.snapshots as u64),
+        terminal::count(statistics.snapshots),
         statistics.oldest_snapshot.as_secs_f64(),
         terminal::count(statistics.open_scans),
         statistics.oldest_replaced_state.as_secs_f64(),

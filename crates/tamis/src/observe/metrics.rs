@@ -224,59 +224,6 @@ impl PartitionDecisionCounters {
     }
 }
 
-/// Counters of a store since it was opened.
-#[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    /// Blocks read by others than queries of tables.
-    pub(crate) other_blocks_read: Counter,
-    pub(crate) bytes_read: Counter,
-    pub(crate) other_cache_hits: Counter,
-    pub(crate) digests: Counter,
-    pub(crate) point_reads: Counter,
-    pub(crate) range_scans: Counter,
-    pub(crate) prefix_scans: Counter,
-    pub(crate) open_range_scans: Counter,
-    pub(crate) forward_seeks: Counter,
-    pub(crate) backward_seeks: Counter,
-    pub(crate) scans_ended: Counter,
-    pub(crate) deleted_keys_passed: Counter,
-    pub(crate) deleted_ranges_recorded: Counter,
-    pub(crate) read_triggered_compactions: Counter,
-    pub(crate) writes: Counter,
-    pub(crate) entries_written: Counter,
-    pub(crate) user_bytes_written: Counter,
-    pub(crate) log_bytes_written: Counter,
-    pub(crate) flush_bytes_written: Counter,
-    pub(crate) flush_blocks_written: Counter,
-    pub(crate) compaction_bytes_read: Counter,
-    pub(crate) compaction_bytes_written: Counter,
-    pub(crate) compaction_blocks_written: Counter,
-    pub(crate) flushes: Counter,
-    pub(crate) direct_flushes: Counter,
-    pub(crate) compactions: Counter,
-    pub(crate) garbage_compactions: Counter,
-    pub(crate) dropped_tables: Counter,
-    pub(crate) partition_decisions: PartitionDecisionCounters,
-    pub(crate) retained_entries: Counter,
-    pub(crate) retained_bytes: Counter,
-    pub(crate) trivial_moves: Counter,
-    pub(crate) filters_checked: Counter,
-    pub(crate) filters_replaced: Counter,
-    pub(crate) views_built: Counter,
-    pub(crate) views_rebuilt: Counter,
-    pub(crate) views_discarded: Counter,
-    pub(crate) view_bytes_written: Counter,
-    pub(crate) jobs_failed: Counter,
-    pub(crate) throttled_writes: Counter,
-    pub(crate) throttled_microseconds: Counter,
-    pub(crate) stopped_writes: Counter,
-    pub(crate) stopped_microseconds: Counter,
-    pub(crate) corrupt_filters: Counter,
-    pub(crate) cache_too_small: Counter,
-    pub(crate) levels: [LevelCounters; LEVEL_COUNT_MAX],
-    pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
-}
-
 /// Reads of the tables of one level, by kind, and the results of their filters. The filters of a table count as a single filter, which
 /// rejects a key if one of them does.
 ///
@@ -636,129 +583,195 @@ pub struct DroppedKeyspace {
     pub bytes: u64,
 }
 
-/// Counters since the store was opened, and its current state.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
-    pub blocks_read: u64,
-    /// Bytes read for data blocks. Sequential scans and jobs read ahead in unmapped tables: all bytes read are counted here, while
-    /// `blocks_read` counts only the blocks used.
-    pub bytes_read: u64,
-    /// Blocks that reads found in the cache, or in a mapping that was verified before.
-    pub cache_hits: u64,
-    /// Digests of keys and prefixes computed by reads.
-    pub digests: u64,
-    /// Point reads.
-    pub point_reads: u64,
-    /// Scans.
-    pub scans: u64,
-    /// Scans of ranges with two bounds.
-    pub range_scans: u64,
-    /// Scans of prefixes.
-    pub prefix_scans: u64,
-    /// Seeks to the first key at or after a bound: the first step of a scan without two bounds, or a seek of a scan.
-    pub forward_seeks: u64,
-    /// Seeks to the last key at or before a bound.
-    pub backward_seeks: u64,
-    /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least 64.
-    pub deleted_keys_passed: u64,
-    /// Ranges of deleted keys that scans noted, so that later scans jump over them.
-    pub deleted_ranges_recorded: u64,
-    /// Merges of all runs of a partition for which reads have paid ([`crate::Event::ReadsPaidForMerge`]).
-    pub read_triggered_compactions: u64,
-    /// Batches written.
-    pub writes: u64,
-    /// Puts and deletes written.
-    pub entries_written: u64,
-    /// Bytes of keys and values written by the program.
-    pub user_bytes_written: u64,
-    /// Bytes written to the log.
-    pub log_bytes_written: u64,
-    /// Bytes written by flushes.
-    pub flush_bytes_written: u64,
-    /// Data blocks of the tables that flushes wrote.
-    pub flush_blocks_written: u64,
-    /// Bytes read by compactions.
-    pub compaction_bytes_read: u64,
-    /// Bytes written by compactions.
-    pub compaction_bytes_written: u64,
-    /// Data blocks of the tables that compactions wrote.
-    pub compaction_blocks_written: u64,
-    /// Flushes.
-    pub flushes: u64,
-    /// Flushes that used direct I/O.
-    pub direct_flushes: u64,
-    /// Compactions, without trivial moves.
-    pub compactions: u64,
-    /// Compactions that were due because deleted entries and obsolete versions took much of the tables.
-    pub garbage_compactions: u64,
-    /// Tables dropped without a read, because range tombstones deleted all of their entries.
-    pub dropped_tables: u64,
-    /// The decisions of the partitioned layout, with their expected and actual bytes ([`Layout::Partitioned`]).
-    pub partition_decisions: PartitionDecisionStatistics,
-    /// Entries that flushes left in memory.
-    pub retained_entries: u64,
-    /// Bytes of their keys and values.
-    pub retained_bytes: u64,
-    /// Tables for which the store chose filters again, for today's queries.
-    pub filters_checked: u64,
-    /// Checked tables whose filters were replaced.
-    pub filters_replaced: u64,
-    /// Sorted views built from all entries of their runs.
-    pub views_built: u64,
-    /// Sorted views built from the previous view and newer runs.
-    pub views_rebuilt: u64,
-    /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
-    pub views_discarded: u64,
-    /// Bytes of sorted views written.
-    pub view_bytes_written: u64,
-    /// Tables moved to a deeper level without being rewritten.
-    pub trivial_moves: u64,
-    /// Flushes and compactions that failed.
-    pub jobs_failed: u64,
-    /// Writes that were delayed because flushes or compactions lag behind.
-    pub throttled_writes: u64,
-    /// Total delay of these writes in microseconds.
-    pub throttled_microseconds: u64,
-    /// Writes that waited until a memtable was flushed or L0 was compacted.
-    pub stopped_writes: u64,
-    /// Total time of these waits in microseconds.
-    pub stopped_microseconds: u64,
-    /// Damaged filters, which are ignored.
-    pub corrupt_filters: u64,
-    /// Indexes and filters that did not fit into their share of the cache.
-    pub cache_too_small: u64,
-    /// Bytes of the log segments that are still needed.
-    pub log_bytes: u64,
-    /// Bytes of blocks in the cache.
-    pub cache_bytes: u64,
-    /// Bytes of filters and indexes in memory.
-    pub cache_pinned_bytes: u64,
-    /// Bytes of sampled queries in memory.
-    pub cache_sample_bytes: u64,
-    /// Snapshots that were not dropped. Compactions keep the versions that they see.
-    pub snapshots: usize,
-    /// The age of the oldest snapshot.
-    pub oldest_snapshot: Duration,
-    /// Scans that were not dropped. They keep the memtables and tables that they read.
-    pub open_scans: u64,
-    /// How long ago the oldest state that a scan still reads was replaced by a flush or compaction.
-    pub oldest_replaced_state: Duration,
-    /// Bytes of tables that are obsolete and stay on disk, because scans or handles of dropped keyspaces have them.
-    pub held_bytes: u64,
-    /// Dropped keyspaces whose files stay on disk, because a handle has them.
-    pub dropped_keyspaces: Vec<DroppedKeyspace>,
-    /// The readers that have the store open ([`crate::Db::open_reader`]), with what they keep from being deleted.
-    pub readers: Vec<ReaderStatistics>,
-    /// Table and filter files with a descriptor. Mapped files have none.
-    pub open_files: usize,
-    /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
-    pub open_files_max: usize,
-    /// Reads and results of filters per level, L0 first.
-    pub reads: Vec<LevelReads>,
-    /// Each keyspace.
-    pub keyspaces: Vec<KeyspaceStatistics>,
+/// Declares each number of [`Statistics`] once: its documentation, whose first line describes it for [`Statistics::counters`] and
+/// [`Statistics::gauges`], and its name. A counter has a [`Counter`] of the same name in [`Metrics`], a sum is computed from others.
+macro_rules! numbers {
+    (
+        counters { $(#[doc = $counter_text:literal] $(#[doc = $counter_more:literal])* $counter:ident,)+ }
+        sums { $(#[doc = $sum_text:literal] $(#[doc = $sum_more:literal])* $sum:ident,)+ }
+        gauges { $(#[doc = $gauge_text:literal] $(#[doc = $gauge_more:literal])* $gauge:ident,)+ }
+    ) => {
+        /// Counters of a store since it was opened.
+        #[derive(Debug, Default)]
+        pub(crate) struct Metrics {
+            $(pub(crate) $counter: Counter,)+
+            /// Blocks read by others than queries of tables.
+            pub(crate) other_blocks_read: Counter,
+            pub(crate) other_cache_hits: Counter,
+            pub(crate) open_range_scans: Counter,
+            pub(crate) scans_ended: Counter,
+            pub(crate) partition_decisions: PartitionDecisionCounters,
+            pub(crate) levels: [LevelCounters; LEVEL_COUNT_MAX],
+            pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
+        }
+
+        /// Counters since the store was opened, and its current state.
+        #[derive(Debug, Clone, PartialEq, Default)]
+        #[non_exhaustive]
+        pub struct Statistics {
+            $(#[doc = $counter_text] $(#[doc = $counter_more])* pub $counter: u64,)+
+            $(#[doc = $sum_text] $(#[doc = $sum_more])* pub $sum: u64,)+
+            $(#[doc = $gauge_text] $(#[doc = $gauge_more])* pub $gauge: u64,)+
+            /// The decisions of the partitioned layout, with their expected and actual bytes ([`Layout::Partitioned`]).
+            pub partition_decisions: PartitionDecisionStatistics,
+            /// The age of the oldest snapshot.
+            pub oldest_snapshot: Duration,
+            /// How long ago the oldest state that a scan still reads was replaced by a flush or compaction.
+            pub oldest_replaced_state: Duration,
+            /// Dropped keyspaces whose files stay on disk, because a handle has them.
+            pub dropped_keyspaces: Vec<DroppedKeyspace>,
+            /// The readers that have the store open ([`crate::Db::open_reader`]), with what they keep from being deleted.
+            pub readers: Vec<ReaderStatistics>,
+            /// Reads and results of filters per level, L0 first.
+            pub reads: Vec<LevelReads>,
+            /// Each keyspace.
+            pub keyspaces: Vec<KeyspaceStatistics>,
+        }
+
+        impl Statistics {
+            /// The counters: the name of each field, what it counts, and its value.
+            pub fn counters(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                let counters = [$((stringify!($counter), $counter_text, self.$counter),)+];
+                let sums = [$((stringify!($sum), $sum_text, self.$sum),)+];
+                counters.into_iter().chain(sums).map(|(name, text, value)| (name, text.trim_start(), value))
+            }
+
+            /// The numbers of the current state, as [`Statistics::counters`].
+            pub fn gauges(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                let gauges = [$((stringify!($gauge), $gauge_text, self.$gauge),)+];
+                gauges.into_iter().map(|(name, text, value)| (name, text.trim_start(), value))
+            }
+        }
+
+        impl Metrics {
+            /// The counters alone.
+            fn counted(&self) -> Statistics {
+                Statistics { $($counter: self.$counter.get(),)+ ..Statistics::default() }
+            }
+        }
+    };
+}
+
+numbers! {
+    counters {
+        /// Bytes read for data blocks.
+        /// Sequential scans and jobs read ahead in unmapped tables: all bytes read are counted here, while `blocks_read` counts only the
+        /// blocks used.
+        bytes_read,
+        /// Digests of keys and prefixes computed by reads.
+        digests,
+        /// Point reads.
+        point_reads,
+        /// Scans of ranges with two bounds.
+        range_scans,
+        /// Scans of prefixes.
+        prefix_scans,
+        /// Seeks to the first key at or after a bound: the first step of a scan without two bounds, or a seek of a scan.
+        forward_seeks,
+        /// Seeks to the last key at or before a bound.
+        backward_seeks,
+        /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least 64.
+        deleted_keys_passed,
+        /// Ranges of deleted keys that scans noted, so that later scans jump over them.
+        deleted_ranges_recorded,
+        /// Merges of all runs of a partition for which reads have paid.
+        /// [`crate::Event::ReadsPaidForMerge`] reports them.
+        read_triggered_compactions,
+        /// Batches written.
+        writes,
+        /// Puts and deletes written.
+        entries_written,
+        /// Bytes of keys and values written by the program.
+        user_bytes_written,
+        /// Bytes written to the log.
+        log_bytes_written,
+        /// Bytes written by flushes.
+        flush_bytes_written,
+        /// Data blocks of the tables that flushes wrote.
+        flush_blocks_written,
+        /// Bytes read by compactions.
+        compaction_bytes_read,
+        /// Bytes written by compactions.
+        compaction_bytes_written,
+        /// Data blocks of the tables that compactions wrote.
+        compaction_blocks_written,
+        /// Flushes.
+        flushes,
+        /// Flushes that used direct I/O.
+        direct_flushes,
+        /// Compactions, without trivial moves.
+        compactions,
+        /// Compactions that were due because deleted entries and obsolete versions took much of the tables.
+        garbage_compactions,
+        /// Tables dropped without a read, because range tombstones deleted all of their entries.
+        dropped_tables,
+        /// Entries that flushes left in memory.
+        retained_entries,
+        /// Bytes of the keys and values of these entries.
+        retained_bytes,
+        /// Tables for which the store chose filters again, for today's queries.
+        filters_checked,
+        /// Checked tables whose filters were replaced.
+        filters_replaced,
+        /// Sorted views built from all entries of their runs.
+        views_built,
+        /// Sorted views built from the previous view and newer runs.
+        views_rebuilt,
+        /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
+        views_discarded,
+        /// Bytes of sorted views written.
+        view_bytes_written,
+        /// Tables moved to a deeper level without being rewritten.
+        trivial_moves,
+        /// Flushes and compactions that failed.
+        jobs_failed,
+        /// Writes that were delayed because flushes or compactions lag behind.
+        throttled_writes,
+        /// Total delay of throttled writes.
+        /// Unit: microseconds.
+        throttled_microseconds,
+        /// Writes that waited until a memtable was flushed or L0 was compacted.
+        stopped_writes,
+        /// Total time of stopped writes.
+        /// Unit: microseconds.
+        stopped_microseconds,
+        /// Damaged filters, which are ignored.
+        corrupt_filters,
+        /// Indexes and filters that did not fit into their share of the cache.
+        cache_too_small,
+    }
+    sums {
+        /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
+        blocks_read,
+        /// Blocks that reads found in the cache, or in a mapping that was verified before.
+        cache_hits,
+        /// Scans.
+        scans,
+    }
+    gauges {
+        /// Bytes of the log segments that are still needed.
+        log_bytes,
+        /// Bytes of blocks in the cache.
+        cache_bytes,
+        /// Bytes of filters and indexes in memory.
+        cache_pinned_bytes,
+        /// Bytes of sampled queries in memory.
+        cache_sample_bytes,
+        /// Snapshots that were not dropped.
+        /// Compactions keep the versions that they see.
+        snapshots,
+        /// Scans that were not dropped.
+        /// They keep the memtables and tables that they read.
+        open_scans,
+        /// Bytes of tables that are obsolete and stay on disk, because scans or handles of dropped keyspaces have them.
+        held_bytes,
+        /// Table and filter files with a descriptor.
+        /// Mapped files have none.
+        open_files,
+        /// The maximum number of open files, from the limit of the process.
+        /// The file that was not used for longest is closed.
+        open_files_max,
+    }
 }
 
 impl Statistics {
@@ -810,52 +823,12 @@ impl Metrics {
         let scans = self.range_scans.get() + self.prefix_scans.get() + self.open_range_scans.get();
         Statistics {
             blocks_read: self.all_blocks_read(),
-            bytes_read: self.bytes_read.get(),
             cache_hits: self.all_cache_hits(),
-            digests: self.digests.get(),
-            point_reads: self.point_reads.get(),
             scans,
-            range_scans: self.range_scans.get(),
-            prefix_scans: self.prefix_scans.get(),
-            forward_seeks: self.forward_seeks.get(),
-            backward_seeks: self.backward_seeks.get(),
             open_scans: scans.saturating_sub(self.scans_ended.get()),
-            deleted_keys_passed: self.deleted_keys_passed.get(),
-            deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
-            read_triggered_compactions: self.read_triggered_compactions.get(),
-            writes: self.writes.get(),
-            entries_written: self.entries_written.get(),
-            user_bytes_written: self.user_bytes_written.get(),
-            log_bytes_written: self.log_bytes_written.get(),
-            flush_bytes_written: self.flush_bytes_written.get(),
-            flush_blocks_written: self.flush_blocks_written.get(),
-            compaction_bytes_read: self.compaction_bytes_read.get(),
-            compaction_bytes_written: self.compaction_bytes_written.get(),
-            compaction_blocks_written: self.compaction_blocks_written.get(),
-            flushes: self.flushes.get(),
-            direct_flushes: self.direct_flushes.get(),
-            compactions: self.compactions.get(),
-            garbage_compactions: self.garbage_compactions.get(),
-            dropped_tables: self.dropped_tables.get(),
             partition_decisions: self.partition_decisions.get(),
-            retained_entries: self.retained_entries.get(),
-            retained_bytes: self.retained_bytes.get(),
-            trivial_moves: self.trivial_moves.get(),
-            filters_checked: self.filters_checked.get(),
-            filters_replaced: self.filters_replaced.get(),
-            views_built: self.views_built.get(),
-            views_rebuilt: self.views_rebuilt.get(),
-            views_discarded: self.views_discarded.get(),
-            view_bytes_written: self.view_bytes_written.get(),
-            jobs_failed: self.jobs_failed.get(),
-            throttled_writes: self.throttled_writes.get(),
-            throttled_microseconds: self.throttled_microseconds.get(),
-            stopped_writes: self.stopped_writes.get(),
-            stopped_microseconds: self.stopped_microseconds.get(),
-            corrupt_filters: self.corrupt_filters.get(),
-            cache_too_small: self.cache_too_small.get(),
             reads: reads.collect(),
-            ..Statistics::default()
+            ..self.counted()
         }
     }
 }

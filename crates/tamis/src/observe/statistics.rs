@@ -41,7 +41,7 @@ pub(crate) fn collect(store: &StoreParts, replayed_log_bytes: u64) -> Statistics
     let now = context.runtime.clock.now();
     let age = |since: Option<Duration>| since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
     let (snapshot_count, oldest_snapshot) = snapshots.oldest();
-    statistics.snapshots = snapshot_count;
+    statistics.snapshots = snapshot_count as u64;
     statistics.oldest_snapshot = age(oldest_snapshot);
     let replaced = |keyspace: &Arc<KeyspaceState>| keyspace.oldest_replaced();
     statistics.oldest_replaced_state = age(keyspaces.load().values().filter_map(replaced).min());
@@ -56,8 +56,8 @@ pub(crate) fn collect(store: &StoreParts, replayed_log_bytes: u64) -> Statistics
         context.report_failed_job("look for readers", &error);
         Vec::new()
     });
-    statistics.open_files = tables.open_files().count();
-    statistics.open_files_max = tables.open_files().count_max();
+    statistics.open_files = tables.open_files().count() as u64;
+    statistics.open_files_max = tables.open_files().count_max() as u64;
     statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, context)).collect();
     statistics
 }

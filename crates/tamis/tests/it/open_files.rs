@@ -12,7 +12,7 @@ use crate::support::{SplitMix64, small_keyspace};
 const FOLDER_VARIABLE: &str = "TAMIS_TEST_OPEN_FILES_FOLDER";
 
 /// The open table and filter files, and the rest: log, manifest, lock, files that jobs write, and those of the test itself.
-const OPEN_FILES_MAX: usize = 16;
+const OPEN_FILES_MAX: u64 = 16;
 
 fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()> {
     let options =

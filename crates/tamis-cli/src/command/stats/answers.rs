@@ -224,7 +224,7 @@ pub(crate) fn keepers(found: &Found<'_>) -> Vec<String> {
     if statistics.snapshots > 0 || statistics.open_scans > 0 {
         lines.push(format!(
             "{} (oldest {:.0} s) and {} keep {} of obsolete tables.",
-            terminal::amount(statistics.snapshots as u64, "snapshot", "snapshots"),
+            terminal::amount(statistics.snapshots, "snapshot", "snapshots"),
             statistics.oldest_snapshot.as_secs_f64(),
             terminal::amount(statistics.open_scans, "scan", "scans"),
             terminal::bytes(statistics.held_bytes)

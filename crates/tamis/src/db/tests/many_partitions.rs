@@ -147,7 +147,7 @@ fn a_store_of_10000_partitions_uses_the_tables_that_it_needs() {
     check_scans(&store.db, &model);
     let statistics = store.db.statistics();
     assert!(statistics.open_files <= statistics.open_files_max, "{} files", statistics.open_files);
-    assert!(statistics.open_files_max < OPEN_FILES_MAX as usize / 2);
+    assert!(statistics.open_files_max < OPEN_FILES_MAX / 2);
     assert_eq!((statistics.compactions, statistics.partition_decisions.unite.count), (0, 0));
     let report = store.db.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);

@@ -1,6 +1,6 @@
 //! Statistics in the text format of Prometheus, for an endpoint that its server reads.
 //!
-//! Names begin with `tamis_`. Counters end with `_total`; sizes are bytes and times seconds. Series have the labels `keyspace`, `level`,
+//! Names begin with `tamis_` and the name of the number in [`Statistics`]. Counters end with `_total`; sizes are bytes and times seconds. Series have the labels `keyspace`, `level`,
 //! `reads` (the kind of read), `answer` and `decision`. Their number grows with keyspaces and levels, not with tables.
 
 use std::fmt::{Display, Write as _};
@@ -24,27 +24,18 @@ impl Statistics {
     /// ```
     pub fn to_prometheus(&self) -> String {
         let mut page = Page(String::new());
-        for (name, help, value) in self.read_counters() {
-            page.one(name, help, "counter", value);
+        for (name, help, value) in self.counters() {
+            match name.strip_suffix("_microseconds") {
+                Some(name) => {
+                    let name = format!("tamis_{name}_seconds_total");
+                    page.one(&name, help, "counter", value as f64 / 1e6);
+                }
+                None => page.one(&format!("{}_total", name_of(name)), help, "counter", value),
+            }
         }
-        for (name, help, value) in self.write_counters().into_iter().chain(self.job_counters()) {
-            page.one(name, help, "counter", value);
-        }
-        page.one(
-            "tamis_throttled_seconds_total",
-            "Total delay of throttled writes.",
-            "counter",
-            seconds(self.throttled_microseconds),
-        );
-        page.one(
-            "tamis_stopped_seconds_total",
-            "Total time of stopped writes.",
-            "counter",
-            seconds(self.stopped_microseconds),
-        );
         self.partition_decisions(&mut page);
         for (name, help, value) in self.gauges() {
-            page.one(name, help, "gauge", value);
+            page.one(&name_of(name), help, "gauge", value);
         }
         let oldest = self.oldest_snapshot.as_secs_f64();
         page.one("tamis_oldest_snapshot_seconds", "Age of the oldest snapshot.", "gauge", oldest);
@@ -56,106 +47,6 @@ impl Statistics {
         levels(&self.reads, &mut page);
         keyspaces(&self.keyspaces, &mut page);
         page.0
-    }
-
-    fn read_counters(&self) -> [(&'static str, &'static str, u64); 18] {
-        [
-            ("tamis_blocks_read_total", "Blocks that reads loaded.", self.blocks_read),
-            ("tamis_read_bytes_total", "Bytes that reads loaded.", self.bytes_read),
-            ("tamis_cache_hits_total", "Blocks that reads found in memory.", self.cache_hits),
-            ("tamis_digests_total", "Digests of keys that reads computed.", self.digests),
-            ("tamis_point_reads_total", "Point reads.", self.point_reads),
-            ("tamis_scans_total", "Scans.", self.scans),
-            ("tamis_range_scans_total", "Scans with two bounds.", self.range_scans),
-            ("tamis_prefix_scans_total", "Scans of prefixes.", self.prefix_scans),
-            ("tamis_forward_seeks_total", "Open-ended seeks forward.", self.forward_seeks),
-            ("tamis_backward_seeks_total", "Open-ended seeks backward.", self.backward_seeks),
-            ("tamis_deleted_keys_passed_total", "Deleted keys that scans passed.", self.deleted_keys_passed),
-            (
-                "tamis_deleted_ranges_recorded_total",
-                "Ranges of deleted keys that scans noted.",
-                self.deleted_ranges_recorded,
-            ),
-            (
-                "tamis_read_triggered_compactions_total",
-                "Merges of all runs of a partition for which reads have paid.",
-                self.read_triggered_compactions,
-            ),
-            ("tamis_filters_checked_total", "Tables whose filters were chosen again.", self.filters_checked),
-            ("tamis_filters_replaced_total", "Tables whose filters were replaced.", self.filters_replaced),
-            ("tamis_corrupt_filters_total", "Damaged filters, which are ignored.", self.corrupt_filters),
-            (
-                "tamis_cache_too_small_total",
-                "Indexes and filters too large for the cache.",
-                self.cache_too_small,
-            ),
-            ("tamis_jobs_failed_total", "Flushes and compactions that failed.", self.jobs_failed),
-        ]
-    }
-
-    fn write_counters(&self) -> [(&'static str, &'static str, u64); 9] {
-        [
-            ("tamis_writes_total", "Batches written.", self.writes),
-            ("tamis_entries_written_total", "Puts and deletes written.", self.entries_written),
-            ("tamis_user_written_bytes_total", "Bytes of keys and values written.", self.user_bytes_written),
-            ("tamis_log_written_bytes_total", "Bytes written to the log.", self.log_bytes_written),
-            ("tamis_flush_written_bytes_total", "Bytes written by flushes.", self.flush_bytes_written),
-            ("tamis_flush_blocks_written_total", "Blocks written by flushes.", self.flush_blocks_written),
-            ("tamis_throttled_writes_total", "Writes delayed by back-pressure.", self.throttled_writes),
-            (
-                "tamis_stopped_writes_total",
-                "Writes that waited for a flush or compaction.",
-                self.stopped_writes,
-            ),
-            ("tamis_flushes_total", "Flushes.", self.flushes),
-        ]
-    }
-
-    fn job_counters(&self) -> [(&'static str, &'static str, u64); 14] {
-        let help_of_garbage = "Compactions because of deleted entries and obsolete versions.";
-        [
-            ("tamis_direct_flushes_total", "Flushes with direct I/O.", self.direct_flushes),
-            ("tamis_compactions_total", "Compactions.", self.compactions),
-            ("tamis_garbage_compactions_total", help_of_garbage, self.garbage_compactions),
-            ("tamis_compaction_read_bytes_total", "Bytes read by compactions.", self.compaction_bytes_read),
-            (
-                "tamis_compaction_written_bytes_total",
-                "Bytes written by compactions.",
-                self.compaction_bytes_written,
-            ),
-            (
-                "tamis_compaction_blocks_written_total",
-                "Blocks written by compactions.",
-                self.compaction_blocks_written,
-            ),
-            ("tamis_trivial_moves_total", "Tables moved to a deeper level.", self.trivial_moves),
-            ("tamis_dropped_tables_total", "Tables dropped without a read.", self.dropped_tables),
-            ("tamis_retained_entries_total", "Entries that flushes left in memory.", self.retained_entries),
-            (
-                "tamis_retained_bytes_total",
-                "Bytes of entries that flushes left in memory.",
-                self.retained_bytes,
-            ),
-            ("tamis_views_built_total", "Sorted views built from all entries.", self.views_built),
-            ("tamis_views_rebuilt_total", "Sorted views built from previous views.", self.views_rebuilt),
-            ("tamis_views_discarded_total", "Sorted views that were discarded.", self.views_discarded),
-            ("tamis_view_written_bytes_total", "Bytes of sorted views written.", self.view_bytes_written),
-        ]
-    }
-
-    fn gauges(&self) -> [(&'static str, &'static str, u64); 9] {
-        let help_of_held = "Bytes of obsolete tables that scans and handles keep on disk.";
-        [
-            ("tamis_log_bytes", "Bytes of the log that are still needed.", self.log_bytes),
-            ("tamis_cache_block_bytes", "Bytes of blocks in the cache.", self.cache_bytes),
-            ("tamis_cache_pinned_bytes", "Bytes of filters and indexes in memory.", self.cache_pinned_bytes),
-            ("tamis_cache_sample_bytes", "Bytes of sampled queries in memory.", self.cache_sample_bytes),
-            ("tamis_snapshots", "Snapshots.", self.snapshots as u64),
-            ("tamis_open_scans", "Scans that were not dropped.", self.open_scans),
-            ("tamis_held_bytes", help_of_held, self.held_bytes),
-            ("tamis_open_files", "Table and filter files with a descriptor.", self.open_files as u64),
-            ("tamis_open_files_max", "Limit of these files.", self.open_files_max as u64),
-        ]
     }
 
     fn partition_decisions(&self, page: &mut Page) {
@@ -219,8 +110,12 @@ impl Page {
     }
 }
 
-fn seconds(microseconds: u64) -> f64 {
-    microseconds as f64 / 1e6
+/// The name of a number of [`Statistics`]: the unit is its end.
+fn name_of(field: &str) -> String {
+    match field.split_once("bytes_") {
+        Some((before, after)) if !after.is_empty() => format!("tamis_{before}{after}_bytes"),
+        _ => format!("tamis_{field}"),
+    }
 }
 
 fn kinds(level: &LevelReads) -> [(&'static str, &ReadStatistics); 4] {
