@@ -1,4 +1,4 @@
-//! Locks, condition variables, channels and one-time cells whose waits are decided by a simulation ([`crate::simulation`]).
+//! Locks, condition variables and channels whose waits are decided by a simulation ([`crate::simulation`]).
 //!
 //! Of the threads of a simulation exactly one runs. A lock is tried; while another thread holds it, this thread waits in the simulation,
 //! which lets others run. So no thread ever waits for real, and the simulation decides the order of all threads.
@@ -8,7 +8,7 @@ use std::{
     ops::{Deref, DerefMut},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::AtomicBool,
         mpsc::{RecvError, SendError, TryRecvError, TrySendError},
     },
     time::Duration,
@@ -259,51 +259,6 @@ impl<T> Drop for RwLockWriteGuard<'_, T> {
     fn drop(&mut self) {
         drop(self.guard.take());
         notify(self.lock, true);
-    }
-}
-
-/// A cell that one thread fills, while others that need the value wait.
-#[derive(Debug)]
-pub(crate) struct OnceLock<T> {
-    cell: std::sync::OnceLock<T>,
-    is_filling: AtomicBool,
-}
-
-/// Ends the filling of a cell, also when a panic unwinds.
-struct Filling<'a>(&'a AtomicBool);
-
-impl Drop for Filling<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-        notify(address(self.0), true);
-    }
-}
-
-impl<T> OnceLock<T> {
-    pub(crate) const fn new() -> Self {
-        Self { cell: std::sync::OnceLock::new(), is_filling: AtomicBool::new(false) }
-    }
-
-    pub(crate) fn get(&self) -> Option<&T> {
-        self.cell.get()
-    }
-
-    pub(crate) fn into_inner(self) -> Option<T> {
-        self.cell.into_inner()
-    }
-
-    pub(crate) fn get_or_init(&self, fill: impl FnOnce() -> T) -> &T {
-        if !is_active() {
-            return self.cell.get_or_init(fill);
-        }
-        let is_free = || self.cell.get().is_some() || !self.is_filling.swap(true, Ordering::AcqRel);
-        retry(address(&self.is_filling), || is_free().then_some(()));
-        if let Some(value) = self.cell.get() {
-            return value;
-        }
-        let _filling = Filling(&self.is_filling);
-        let value = fill();
-        self.cell.get_or_init(|| value)
     }
 }
 

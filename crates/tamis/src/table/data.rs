@@ -21,7 +21,7 @@ use super::{
         CONTENT_LENGTH_MAX,
     },
     index::Index,
-    read_ahead::{RawBlock, ReadAhead, ReadTable, SharedReads},
+    read_ahead::{RawBlock, ReadAhead},
     section::Source,
     zstandard,
 };
@@ -68,7 +68,6 @@ pub(super) struct DataBlocks {
     mapping: Option<Arc<Mapping>>,
     /// One bit per block of a mapped table: its checksum was verified.
     verified: Box<[AtomicU64]>,
-    shared_reads: SharedReads,
 }
 
 impl DataBlocks {
@@ -76,7 +75,7 @@ impl DataBlocks {
         let mapping = source.file.mapping().cloned();
         let words = if mapping.is_some() { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { source, file_number, mapping, verified, shared_reads: SharedReads::default() }
+        Self { source, file_number, mapping, verified }
     }
 
     /// Whether blocks are used in place in the mapping.
@@ -260,8 +259,7 @@ impl DataBlocks {
             return self.read_alone(extent, cost);
         }
         let is_job = ahead.is_job();
-        let table = ReadTable { source: &self.source, index, shared: &self.shared_reads };
-        match ahead.block(table, block, extent, cost) {
+        match ahead.block((&self.source, index), block, extent, cost) {
             Some(raw) if is_job => self.decode_shared(extent.0, raw),
             Some(RawBlock { bytes, start, length }) => {
                 let raw = bytes.get(start..start + length).unwrap_or_default();

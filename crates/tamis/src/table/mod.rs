@@ -21,7 +21,6 @@ mod index;
 pub(crate) mod inspect;
 mod key_buffer;
 pub(crate) mod lazy_reader;
-mod long_read;
 pub(crate) mod open_files;
 pub(crate) mod properties;
 mod range_tombstones;

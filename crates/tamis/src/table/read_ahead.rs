@@ -11,35 +11,21 @@
 //!
 //! A scan with bounds does not read ahead beyond them.
 //!
-//! Scans that are at about the same place of a table share their long reads ([`SharedReads`]): a scan that needs a block of
-//! another scan's read takes it from there. If that read is still in progress, the scan makes the next one meanwhile. So
-//! parallel scans take turns in reading, and each byte is read once.
-//!
 //! Invariants: only whole data blocks are read ahead. Each block is verified separately when it is used, so damage is found
 //! in the damaged block and not earlier. A failed long read is ignored, and each of its blocks is then read alone, so that
 //! the error names the right block and all others stay readable.
 //!
-//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, up to three times that for
-//! parallel scans, and none before a scan's third adjacent block. Larger blocks are read alone. A compaction has one cursor
-//! for each input run.
+//! Memory: at most [`JOB_BYTES`] or [`SCAN_BYTES`] and three pages for each cursor over a table, and none before a scan's third
+//! adjacent block. Larger blocks are read alone. A compaction has one cursor for each input run.
 
-use std::{
-    fmt::Debug,
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+use std::{fmt::Debug, ops::Range, sync::Arc};
 
-use super::{
-    environment::ReadCost, format::FILE_ALIGNMENT, index::Index, long_read::LongRead, section::Source,
-};
+use super::{environment::ReadCost, format::FILE_ALIGNMENT, index::Index, section::Source};
 
 /// Bytes that a job reads at once.
 pub(super) const JOB_BYTES: u64 = 512 << 10;
 /// The most bytes that a scan reads at once.
 pub(super) const SCAN_BYTES: u64 = 256 << 10;
-
-/// Long reads of a table that other scans can find.
-const SHARED_READS: usize = 4;
 
 /// The key bounds of a scan.
 pub(crate) trait Limits: Debug + Send + Sync {
@@ -49,30 +35,19 @@ pub(crate) trait Limits: Debug + Send + Sync {
     fn upper(&self) -> Option<&[u8]>;
 }
 
-/// The last long reads of scans over a table, as long as a scan owns them.
-#[derive(Debug, Default)]
-pub(super) struct SharedReads(Mutex<[Weak<LongRead>; SHARED_READS]>);
+/// The bytes of several adjacent blocks, which were read at once.
+#[derive(Debug)]
+struct LongRead {
+    /// Their range in the file.
+    bytes: Range<u64>,
+    content: Arc<[u8]>,
+    /// The offset of the blocks in the content.
+    start: usize,
+}
 
-impl SharedReads {
-    fn find(&self, extent: (u64, u64)) -> Option<Arc<LongRead>> {
-        let reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reads.iter().filter_map(Weak::upgrade).find(|read| read.covers(extent))
-    }
-
-    /// Returns the registered read of these blocks, or registers this one.
-    fn find_or_add(&self, read: LongRead) -> Arc<LongRead> {
-        let mut reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |known: &Arc<LongRead>| known.bytes == read.bytes;
-        if let Some(known) = reads.iter().filter_map(Weak::upgrade).find(is_same) {
-            return known;
-        }
-        let read = Arc::new(read);
-        let unused = reads.iter().position(|known| known.strong_count() == 0);
-        reads.rotate_right(unused.is_none().into());
-        if let Some(slot) = reads.get_mut(unused.unwrap_or(0)) {
-            *slot = Arc::downgrade(&read);
-        }
-        read
+impl LongRead {
+    const fn covers(&self, extent: (u64, u64)) -> bool {
+        self.bytes.start <= extent.0 && extent.1 <= self.bytes.end
     }
 }
 
@@ -83,9 +58,8 @@ pub(super) struct ReadAhead {
     limits: Option<Arc<dyn Limits>>,
     /// The blocks of the table within the limits, once they are known.
     within: Option<Range<usize>>,
-    /// The last long read, and the one after it if it was made while another scan made the last.
-    long: Option<Arc<LongRead>>,
-    next: Option<Arc<LongRead>>,
+    /// The last long read.
+    long: Option<LongRead>,
     /// A buffer for the next long read.
     reusable: Option<Arc<[u8]>>,
     /// The blocks that were read last, alone or together.
@@ -103,14 +77,6 @@ enum Order {
     None,
     Forward,
     Backward,
-}
-
-/// The table whose blocks are read.
-#[derive(Clone, Copy)]
-pub(super) struct ReadTable<'a> {
-    pub(super) source: &'a Source,
-    pub(super) index: &'a Index,
-    pub(super) shared: &'a SharedReads,
 }
 
 /// The raw bytes of a block in a shared buffer.
@@ -138,7 +104,6 @@ impl ReadAhead {
             limits,
             within: None,
             long: None,
-            next: None,
             reusable: None,
             blocks: 0..0,
             order: Order::None,
@@ -154,7 +119,7 @@ impl ReadAhead {
     /// Prepares for another table. The buffer is reused.
     pub(super) fn reset(&mut self) {
         self.drop_read();
-        (self.blocks, self.failed, self.next) = (0..0, 0..0, None);
+        (self.blocks, self.failed) = (0..0, 0..0);
         (self.used_bytes, self.order, self.within) = (0, Order::None, None);
     }
 
@@ -162,7 +127,7 @@ impl ReadAhead {
     /// counts the reads made here.
     pub(super) fn block(
         &mut self,
-        table: ReadTable<'_>,
+        (source, index): (&Source, &Index),
         block: usize,
         extent: (u64, u64),
         cost: &mut ReadCost,
@@ -170,21 +135,18 @@ impl ReadAhead {
         let length = extent.1 - extent.0;
         if !self.long.as_ref().is_some_and(|read| read.covers(extent)) {
             self.drop_read();
-            let next = self.next.take().filter(|read| read.covers(extent));
-            if let Some(read) = next.or_else(|| table.shared.find(extent).filter(|_| !self.is_job)) {
-                self.join_read(read, table, block, cost);
-            } else {
-                self.blocks = self.plan(table.index, block, extent);
-                if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
-                    self.long = self.read(self.blocks.clone(), table, cost);
+            self.blocks = self.plan(index, block, extent);
+            if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
+                self.long = self.read(source, index, cost);
+                if self.long.is_none() {
+                    self.failed = self.blocks.clone();
                 }
             }
         }
         self.use_bytes(length);
         let read = self.long.as_ref().filter(|read| read.covers(extent))?;
-        let (bytes, start) = read.content.get()?.as_ref()?;
-        let start = start + (extent.0 - read.bytes.start) as usize;
-        Some(RawBlock { bytes, start, length: length as usize })
+        let start = read.start + (extent.0 - read.bytes.start) as usize;
+        Some(RawBlock { bytes: &read.content, start, length: length as usize })
     }
 
     /// Whether the used bytes allow reads of the greatest length.
@@ -211,29 +173,11 @@ impl ReadAhead {
         self.used_bytes = (self.used_bytes + length).min(2 * SCAN_BYTES);
     }
 
-    /// Drops the last read. Its buffer is reused if no other scan shares it.
+    /// Drops the last read. Its buffer is reused.
     fn drop_read(&mut self) {
-        let content = self.long.take().and_then(Arc::into_inner).and_then(|read| read.content.into_inner());
-        if let Some((bytes, _)) = content.flatten() {
-            self.reusable = Some(bytes);
+        if let Some(read) = self.long.take() {
+            self.reusable = Some(read.content);
         }
-    }
-
-    /// Continues in a read of another scan. While that is in progress, the next one is made.
-    fn join_read(&mut self, read: Arc<LongRead>, table: ReadTable<'_>, block: usize, cost: &mut ReadCost) {
-        if self.order_of(block) == Order::None {
-            self.used_bytes = 0;
-        }
-        self.order = if self.order_of(block) == Order::Backward { Order::Backward } else { Order::Forward };
-        self.blocks = read.blocks.clone();
-        let is_long = self.order == Order::Forward && self.is_long_scan();
-        if is_long && read.content.get().is_none() && self.next.is_none() {
-            let end = self.within(table.index).end;
-            let after = blocks_from(table.index, read.blocks.end, end, SCAN_BYTES);
-            self.next = if after.is_empty() { None } else { self.read(after, table, cost) };
-        }
-        self.finish(&read, table.source, cost);
-        self.long = Some(read);
     }
 
     /// The order of a block relative to the blocks that were read last.
@@ -285,40 +229,30 @@ impl ReadAhead {
         self.within.insert(within).clone()
     }
 
-    /// Makes a long read of these blocks.
-    fn read(
-        &mut self,
-        blocks: Range<usize>,
-        ReadTable { source, index, shared }: ReadTable<'_>,
-        cost: &mut ReadCost,
-    ) -> Option<Arc<LongRead>> {
-        let ends = index.extent(blocks.start).zip(index.extent(blocks.end - 1));
+    /// Reads the planned blocks at once; `None` if that fails.
+    fn read(&mut self, source: &Source, index: &Index, cost: &mut ReadCost) -> Option<LongRead> {
+        let ends = index.extent(self.blocks.start).zip(index.extent(self.blocks.end - 1));
         let ((start, _), (_, end)) = ends.filter(|((start, _), (_, end))| start < end)?;
         if end > source.length {
             return None;
         }
-        let read = LongRead::new(blocks, start..end);
-        let read = if self.is_job { Arc::new(read) } else { shared.find_or_add(read) };
-        self.finish(&read, source, cost);
-        Some(read)
+        let length = usize::try_from(end - start).ok()?;
+        let mut content = self.buffer(length + 3 * FILE_ALIGNMENT);
+        let bytes = Arc::get_mut(&mut content)?;
+        let aligned = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
+        let (skipped, bytes_read) = source.read_aligned(start, length, bytes.get_mut(aligned..)?).ok()?;
+        cost.bytes_read += bytes_read as u64;
+        Some(LongRead { bytes: start..end, content, start: aligned + skipped })
     }
 
-    /// Completes a read, or waits for the scan that makes it.
-    fn finish(&mut self, read: &LongRead, source: &Source, cost: &mut ReadCost) {
-        let is_job = self.is_job;
-        let reusable = &mut self.reusable;
-        let content = read.load(source, cost, |needed| {
-            // Not if the buffer is too short, or if a part of it is shared.
-            let can_reuse = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
-            let reused = reusable.take().and_then(|mut buffer| can_reuse(&mut buffer).then_some(buffer));
-            reused.unwrap_or_else(|| {
-                let length = if is_job { job_buffer_bytes(needed) } else { needed };
-                std::iter::repeat_n(0, length).collect()
-            })
-        });
-        if content.is_none() {
-            self.failed = read.blocks.clone();
-        }
+    /// A buffer of at least `needed` bytes: that of the last read, unless it is too short or a part of it is shared.
+    fn buffer(&mut self, needed: usize) -> Arc<[u8]> {
+        let can_reuse = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
+        let reused = self.reusable.take().and_then(|mut buffer| can_reuse(&mut buffer).then_some(buffer));
+        reused.unwrap_or_else(|| {
+            let length = if self.is_job { job_buffer_bytes(needed) } else { needed };
+            std::iter::repeat_n(0, length).collect()
+        })
     }
 }
 

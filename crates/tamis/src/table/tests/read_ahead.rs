@@ -1,6 +1,6 @@
 //! Long reads: the same results as without them, damage reported for the damaged block, and no unnecessary reads.
 
-use std::{ops::Range, sync::Barrier};
+use std::ops::Range;
 
 use tamis_filter::Direction::{self, Backward, Forward};
 use tamis_vfs::{FaultVfs, OperationKind, RecordVfs, Rule};
@@ -322,66 +322,4 @@ fn cached_blocks_keep_reads_short() {
         assert!(take(&mut cursor, usize::MAX, Forward).0 == entries);
     });
     assert_eq!((cost.blocks_read, cost.bytes_read, cost.cache_hits), (300, 300 * BLOCK, 300));
-}
-
-#[test]
-fn scans_at_about_the_same_place_read_each_block_once() {
-    let (blocks, per_block) = (2_000, 3);
-    let entries = even(blocks, per_block);
-    let inner = memory();
-    write(&inner, 1, options(Compression::None, 4096), &entries);
-    let vfs = RecordVfs::new(inner);
-    for (access, direction) in
-        [(Access::Buffered, Forward), (Access::Direct, Forward), (Access::Direct, Backward)]
-    {
-        let mut random = SplitMix64::new(3);
-        let (_, cost) = reads(&vfs, access, |table| {
-            let mut cursors: Vec<TableCursor> = (0..3).map(|_| table.cursor()).collect();
-            let mut taken = vec![Vec::new(); cursors.len()];
-            for cursor in &mut cursors {
-                if direction == Forward { cursor.seek_first().unwrap() } else { cursor.seek_last().unwrap() }
-            }
-            while taken.iter().any(|taken: &Vec<Entry>| taken.len() < entries.len()) {
-                let number = random.index(cursors.len());
-                let least = taken.iter().map(Vec::len).min().unwrap_or(0);
-                let steps = random.index((least + 100 - taken[number].len()).max(1));
-                let (some, error) = take(&mut cursors[number], steps, direction);
-                assert!(error.is_none());
-                taken[number].extend(some);
-            }
-            for mut taken in taken {
-                if direction == Backward {
-                    taken.reverse();
-                }
-                assert!(taken == entries);
-            }
-        });
-        let (least, read) = (blocks * BLOCK, cost.bytes_read);
-        assert!(read < least + least / 10, "{access:?} {direction:?}: {read} of {least}");
-    }
-}
-
-#[test]
-fn threads_that_scan_in_parallel_share_their_reads() {
-    let (blocks, per_block) = (3_000, 3);
-    let entries = even(blocks, per_block);
-    let inner = memory();
-    write(&inner, 1, options(Compression::None, 4096), &entries);
-    let environment = environment(&inner, Access::Direct);
-    let table = TableReader::open(&environment, 1, None).unwrap();
-    let step = Barrier::new(2);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut cursor = table.cursor();
-                cursor.seek_first().unwrap();
-                for some in entries.chunks(100) {
-                    step.wait();
-                    assert!(take(&mut cursor, some.len(), Forward).0 == some);
-                }
-            });
-        }
-    });
-    let (least, read) = (blocks * BLOCK, environment.metrics.bytes_read.get());
-    assert!(read < least + least / 4, "{read} of {least}");
 }
