@@ -28,5 +28,5 @@ pub use key_head::{common_prefix_length, key_head, long_key_head};
 pub use mix64::mix64;
 pub use owned_slice::OwnedSlice;
 pub use packed::PackedInts;
-pub use prefetch::prefetch;
+pub use prefetch::{CACHE_LINE, prefetch};
 pub use rank::{RankBits, RankShape, Select};

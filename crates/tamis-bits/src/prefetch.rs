@@ -1,5 +1,8 @@
 //! Prefetch instructions.
 
+/// Bytes of a cache line.
+pub const CACHE_LINE: usize = 64;
+
 /// Prefetches the cache line of `bytes[offset]`, which may be out of bounds. Never changes a result.
 #[inline]
 pub fn prefetch(bytes: &[u8], offset: usize) {

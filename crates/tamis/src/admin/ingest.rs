@@ -26,7 +26,6 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use tamis_vfs::{Access, Folder, Vfs};
@@ -52,9 +51,6 @@ use crate::{
         version::KeyspaceVersion,
     },
 };
-
-/// The interval at which an ingest that waits for a job checks whether it has ended.
-const WAIT: Duration = Duration::from_millis(20);
 
 /// Options of [`crate::Db::ingest_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -182,7 +178,7 @@ impl Ingester {
             }
             gate.get_or_insert_with(|| WriteGate::close(&self.store.scheduler, keyspace));
             if keyspace.flush_slot.is_taken() {
-                self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
+                self.store.scheduler.wait_a_moment(&*self.store.context.runtime.clock);
             }
         };
         drop(gate);

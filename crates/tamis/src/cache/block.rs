@@ -15,9 +15,6 @@ use crate::error::Result;
 
 /// A shard has at least this many bytes, unless the whole cache is smaller.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
-const SHARD_COUNT_MAX: u64 = 64;
-/// Memory per entry in addition to the block: allocation header, hash slot, queue links.
-const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// The content of a block in memory: a part of shared bytes.
 #[derive(Debug, Clone)]
@@ -42,7 +39,8 @@ struct ByteWeight;
 
 impl Weighter<(u64, u64), CachedBlock> for ByteWeight {
     fn weight(&self, _key: &(u64, u64), block: &CachedBlock) -> u64 {
-        block.bytes.len() as u64 + ENTRY_OVERHEAD_BYTES
+        // Per entry also an allocation header, a hash slot and queue links.
+        block.bytes.len() as u64 + 96
     }
 }
 
@@ -55,7 +53,7 @@ pub(crate) struct BlockCache {
 impl BlockCache {
     /// A cache of at most `capacity_bytes`.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARD_COUNT_MAX);
+        let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, 64);
         let options = OptionsBuilder::new()
             .estimated_items_capacity((capacity_bytes / 4096).max(16) as usize)
             .weight_capacity(capacity_bytes)

@@ -50,9 +50,6 @@ const HYSTERESIS: f64 = 1.5;
 /// until none of a sample has less.
 const SAMPLE_LENGTH: usize = 64;
 
-/// Cached values that are examined for each one that is added, so that few dropped values stay in the list.
-const EXAMINED_PER_ADDITION: usize = 2;
-
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct PinnedCache {
@@ -78,7 +75,8 @@ struct CachedValues(VecDeque<Weak<dyn Member>>);
 
 impl CachedValues {
     fn add(&mut self, member: Weak<dyn Member>) {
-        for _ in 0..EXAMINED_PER_ADDITION {
+        // Two cached values are examined for each one that is added, so that few dropped values stay in the list.
+        for _ in 0..2 {
             let next = self.take_next();
             self.put_back(next);
         }

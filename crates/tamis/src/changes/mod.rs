@@ -44,8 +44,6 @@ use crate::{
     },
 };
 
-/// Bytes of records that are read at once.
-const READ_BYTES: usize = 256 << 10;
 /// The first time between two looks for new changes. It doubles up to a hundredth of a second as long as there are none.
 const WAIT: Duration = Duration::from_millis(1);
 
@@ -361,7 +359,8 @@ impl Changes {
                 }
             }
             bytes += payload.len();
-            let is_enough = bytes >= READ_BYTES && !self.ready.is_empty();
+            // Records of 256 KiB are read at once.
+            let is_enough = bytes >= 256 << 10 && !self.ready.is_empty();
             Ok(if is_enough { AfterRecord::Stop } else { AfterRecord::Continue })
         });
         // Segments before the last one are read.

@@ -52,11 +52,6 @@ use crate::{
 
 /// The longest time that deferred log bytes stay in the process.
 pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
-/// A keyspace counts as bulk loading for this time after its memtable was full.
-const BULK_LOAD_IDLE_MAX: Duration = Duration::from_secs(3);
-/// Memtables of different keyspaces are flushed as a group up to this size. A larger memtable is flushed alone: its table costs
-/// more than the edit that installs it, and other workers flush the next one meanwhile.
-const FLUSH_GROUP_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of memtables in a group. It bounds the time until the first of them is released.
 const FLUSH_GROUP_COUNT_MAX: usize = 128;
 /// A worker looks for jobs at least this often.
@@ -531,7 +526,8 @@ impl BackgroundJobs {
     /// If a keyspace is bulk loading, the time at which it no longer is. Its memtable was full recently, and no thread waits for
     /// compactions.
     pub(super) fn bulk_load_end(&self, keyspace: &KeyspaceState, now: Duration) -> Option<Duration> {
-        let end = keyspace.filled_at()? + BULK_LOAD_IDLE_MAX;
+        // A keyspace counts as bulk loading for three seconds after its memtable was full.
+        let end = keyspace.filled_at()? + Duration::from_secs(3);
         let is_waited_for = self.store.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
         (!self.is_inline && now < end && !is_waited_for).then_some(end)
     }
@@ -558,7 +554,9 @@ impl BackgroundJobs {
                 continue;
             };
             let bytes = group_bytes + oldest.memtable.bytes();
-            if !claimed.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
+            // Memtables of different keyspaces are flushed as a group up to 1 MiB. A larger memtable is flushed alone: its table costs
+            // more than the edit that installs it, and other workers flush the next one meanwhile.
+            if !claimed.is_empty() && bytes > 1 << 20 {
                 too_large_count += 1;
             } else if keyspace.flush_slot.try_take_for_flush() {
                 claimed.push(Arc::clone(keyspace));

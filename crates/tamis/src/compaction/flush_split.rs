@@ -11,11 +11,6 @@ use crate::{
     version::version::KeyspaceVersion,
 };
 
-/// The largest share of a memtable's entries, in percent, that is split off.
-const OVERLAP_PERCENT_MAX: u64 = 40;
-/// A memtable that is smaller than this fraction of a table is not split.
-const TABLE_SHARE: u64 = 8;
-
 /// How many of a memtable's entries overlap the tables of its keyspace, from the memtable's smallest key on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LowerOverlap {
@@ -87,13 +82,15 @@ pub(super) fn upper_split_key(
 }
 
 fn is_small_share(entry_count: u64, memtable: &Memtable) -> bool {
-    entry_count * 100 <= memtable.entry_count() * OVERLAP_PERCENT_MAX
+    // At most 40 % of the entries are split off.
+    entry_count * 100 <= memtable.entry_count() * 40
 }
 
 /// In the partitioned layout the number of tables counts.
 fn is_worth_splitting(version: &KeyspaceVersion, memtable: &Memtable) -> bool {
     !version.options.layout.is_partitioned()
-        && memtable.bytes() as u64 >= version.options.table_bytes / TABLE_SHARE
+        // A memtable much smaller than a table is not split.
+        && memtable.bytes() as u64 >= version.options.table_bytes / 8
 }
 
 #[cfg(test)]

@@ -25,9 +25,6 @@ use crate::{
     version::{edit::RunPlace, handle::Table, level::Run, version::KeyspaceVersion},
 };
 
-/// The nanoseconds of a query that a bit per key must save.
-const BIT_NANOSECONDS: f64 = 0.5;
-
 /// See the head of this file.
 #[derive(Clone)]
 pub(crate) struct JobContext<'a> {
@@ -166,7 +163,8 @@ pub(super) fn span_of<'t>(mut tables: impl DoubleEndedIterator<Item = &'t Arc<Ta
 
 /// The prices by which filters are chosen: constants, so that the choice does not depend on the load of the machine.
 pub(crate) const fn filter_prices(options: &Options) -> Prices {
-    Prices { read_ns: expected_nanoseconds(options.table_access), bit_ns: BIT_NANOSECONDS }
+    // The nanoseconds of a query that a bit per key must save.
+    Prices { read_ns: expected_nanoseconds(options.table_access), bit_ns: 0.5 }
 }
 
 /// Calls `work` with the context of a job that begins now on `version`.

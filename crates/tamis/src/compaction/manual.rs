@@ -1,7 +1,7 @@
 //! Flushes and compactions on request: [`crate::Db::flush`], [`crate::Db::compact_range`] and
 //! [`crate::Db::wait_for_compactions`].
 
-use std::{cell::RefCell, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{cell::RefCell, ops::ControlFlow, sync::Arc};
 
 use super::{
     background_jobs::{BackgroundJobs, Job, RangeStep},
@@ -14,8 +14,6 @@ use crate::{
     store::{commit_log::LogState, keyspace_state::KeyspaceState},
 };
 
-/// How often a waiting thread checks on its own whether its jobs are done.
-const WAIT: Duration = Duration::from_millis(20);
 /// The maximum number of log segments after an open.
 const REPLAYED_SEGMENTS_MAX: usize = 4;
 
@@ -147,7 +145,7 @@ impl BackgroundJobs {
             // Asked after the failure was read: one after which writes are refused gives each waiting thread the same error.
             self.store.context.check_writable()?;
             failure.map_or(Ok(()), Err)?;
-            self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
+            self.store.scheduler.wait_a_moment(&*self.store.context.runtime.clock);
         }
     }
 
@@ -198,7 +196,7 @@ impl BackgroundJobs {
                 RangeStep::Blocked => {
                     drop(job);
                     self.run_inline();
-                    self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
+                    self.store.scheduler.wait_a_moment(&*self.store.context.runtime.clock);
                 }
                 RangeStep::Compact(claim) => {
                     let between_tables = || {

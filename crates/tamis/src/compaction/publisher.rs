@@ -20,11 +20,6 @@ use crate::{
     table::unpublished::UnpublishedTable,
 };
 
-/// Threads that sync tables of one job.
-const THREAD_COUNT: usize = 3;
-/// Finished tables that wait for a sync; each has an open file.
-const WAITING_MAX: usize = 32;
-
 /// A table that was added, and its number.
 type Added = (u64, UnpublishedTable);
 
@@ -99,9 +94,10 @@ impl<'a> Publisher<'a> {
     /// Without a thread the job's own publishes the tables.
     fn start_threads(&mut self) {
         let Some(spawner) = self.context.spawner else { return };
-        let (sender, receiver) = sync_channel(WAITING_MAX);
+        // Each table that waits for a sync has an open file.
+        let (sender, receiver) = sync_channel(32);
         let receiver = Arc::new(Mutex::new(receiver));
-        for _ in 0..THREAD_COUNT {
+        for _ in 0..3 {
             let (receiver, outcome) = (Arc::clone(&receiver), Arc::clone(&self.outcome));
             let work = Box::new(move || publish_all(&receiver, &outcome));
             self.threads.extend(spawner.spawn("tamis-sync", work).ok());

@@ -14,7 +14,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use super::{
@@ -39,15 +38,6 @@ use crate::{
         version::KeyspaceVersion,
     },
 };
-
-/// The interval at which a job that waits for a flush checks whether it has ended.
-const WAIT: Duration = Duration::from_millis(20);
-
-/// Flushes are paused while tables are cut if these have at most this fraction of a memtable's bytes.
-const PAUSED_FRACTION: u64 = 8;
-
-/// How often tables are cut without a pause of flushes, at most. More than two are needed only if tables are ingested meanwhile.
-const PASSES_MAX: usize = 4;
 
 /// No flush of the keyspace runs while it exists.
 pub(crate) struct FlushPause<'a>(&'a KeyspaceState);
@@ -184,7 +174,8 @@ impl StoreParts {
         between_tables: &dyn Fn() -> ControlFlow<()>,
         tables: &mut NewTables,
     ) -> Result<FlushPause<'k>> {
-        let bytes_max = keyspace.options().memtable_bytes / PAUSED_FRACTION;
+        // Flushes are paused while tables of at most these bytes are cut.
+        let bytes_max = keyspace.options().memtable_bytes / 8;
         let mut pass_count = 0;
         loop {
             self.with_version(keyspace, between_tables, |context| self.cut_tables(context, plan, tables))?;
@@ -192,7 +183,8 @@ impl StoreParts {
             let pause = self.pause_flushes(keyspace)?;
             let version = Arc::clone(&keyspace.read_state.load().version);
             let uncut_bytes: u64 = tables.uncut(&version, plan).map(|(_, table)| table.file_bytes()).sum();
-            if uncut_bytes <= bytes_max || pass_count == PASSES_MAX {
+            // More than two passes without a pause are needed only if tables are ingested meanwhile.
+            if uncut_bytes <= bytes_max || pass_count == 4 {
                 // Flushes wait, so nothing else is done between these tables.
                 let nothing = || ControlFlow::Continue(());
                 self.with_version(keyspace, &nothing, |context| self.cut_tables(context, plan, tables))?;
@@ -228,7 +220,7 @@ impl StoreParts {
             if scheduler.is_stopping().load(Ordering::Relaxed) {
                 return Err(Error::Closed);
             }
-            scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+            scheduler.wait_a_moment(&*self.context.runtime.clock);
         }
     }
 

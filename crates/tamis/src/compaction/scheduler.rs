@@ -226,6 +226,11 @@ impl Scheduler {
         self.progress.notify_all();
     }
 
+    /// Waits until a job ends, and for a short time at most: the caller checks on its own then.
+    pub(crate) fn wait_a_moment(&self, clock: &dyn Clock) {
+        self.wait_for_progress(clock, Duration::from_millis(20));
+    }
+
     /// Waits until a job ends, for at most `timeout`.
     pub(crate) fn wait_for_progress(&self, clock: &dyn Clock, timeout: Duration) {
         let mut wait_lock = self.wait_lock.lock();

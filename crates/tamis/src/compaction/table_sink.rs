@@ -30,9 +30,6 @@ use crate::{
     version::handle::Table,
 };
 
-/// A table ends when it overlaps more than this many times the table size of the level below.
-const OVERLAP_RATIO_MAX: u64 = 10;
-
 /// The size of the tables that a job has written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Written {
@@ -303,7 +300,8 @@ impl<'a> TableSink<'a> {
     fn is_full(&self, table: &TableWriter) -> bool {
         let limit = self.context.version.options.table_bytes;
         !self.is_one_table
-            && (table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit)
+            // Or when it overlaps ten times the table size of the level below.
+            && (table.estimated_bytes() >= limit || self.overlapped_bytes > 10 * limit)
     }
 
     /// Finishes the current table. A fragment that reaches over `key` continues in the next table.

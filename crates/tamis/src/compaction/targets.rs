@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::{
     observe::metrics::LEVEL_COUNT_MAX,
     options::{KeyspaceOptions, Layout, per_level},
-    version::{level::Level, partition::Partition},
+    version::{handle::Table, level::Level, partition::Partition},
 };
 
 /// How many times larger L0 may get during a bulk load.
@@ -59,6 +59,11 @@ impl PickerConfig {
             layout: options.layout,
             options: Arc::clone(options),
         }
+    }
+
+    /// Whether a table that could be moved is not merged: a small one is, so that it grows.
+    pub(super) fn is_worth_moving(&self, table: &Table) -> bool {
+        table.file_bytes() >= self.table_bytes / 8
     }
 
     /// The parameters during a bulk load: L0 may have twice the size.

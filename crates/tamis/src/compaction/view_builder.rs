@@ -20,6 +20,7 @@ use std::{
 };
 
 use super::{
+    back_off::RETRY,
     plan::InProgress,
     view_plan::{ViewPlan, pick},
 };
@@ -47,10 +48,9 @@ use crate::{
 
 /// The time between two checks of the seeks of all keyspaces.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The wait after a failed build.
-const RETRY: Duration = Duration::from_millis(500);
 /// The wait doubles with each failure, up to about an hour.
 const RETRY_DOUBLINGS_MAX: u32 = 13;
+
 /// See the head of this file.
 pub(super) struct ViewBuilder {
     pub(super) store: Arc<StoreParts>,

@@ -36,6 +36,9 @@ use crate::{
     key::{BoundKind, Kind, Sequence},
 };
 
+/// Versions of one key that are stepped over before a search for the next key.
+pub(crate) const STEP_COUNT_MAX: usize = 8;
+
 /// The next position of a cursor after a span of deleted entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SkipTarget {

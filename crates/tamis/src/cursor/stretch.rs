@@ -37,9 +37,6 @@ use crate::{
     table::cursor::TableCursor,
 };
 
-/// A cursor is lent, placed and returned at the cost of about so many steps of the merge.
-const MOVES_PER_CURSOR: usize = 2;
-
 /// A step of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -106,7 +103,8 @@ impl Stretch {
     /// Whether it returned so few entries that lending the cursors cost more than it saved.
     pub(super) const fn is_short(&self) -> bool {
         match &self.entries {
-            Entries::Blocks(blocks) => (blocks.moves as usize) < MOVES_PER_CURSOR * (blocks.others.len() + 1),
+            // A cursor is lent, placed and returned at the cost of about two steps of the merge.
+            Entries::Blocks(blocks) => (blocks.moves as usize) < 2 * (blocks.others.len() + 1),
             Entries::View { .. } => false,
         }
     }

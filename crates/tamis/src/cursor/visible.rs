@@ -28,7 +28,7 @@ use std::ops::{Bound, Deref};
 use tamis_filter::Direction;
 
 use super::{
-    Cursor,
+    Cursor, STEP_COUNT_MAX,
     bounded::{KeyRange, as_slice},
     merge::MergeCursor,
     passed::Passed,
@@ -43,13 +43,6 @@ use crate::{
     range_tombstone::key_after,
     slice::Slice,
 };
-
-/// Versions of one key that are stepped over before the source seeks past them.
-const STEP_COUNT_MAX: usize = 8;
-
-/// After n tries in a row that found no stretch, or one that saved less than it cost, the next one is 2^n steps away, for n up to this: where sources alternate, few tries fail,
-/// and where they cease to, few steps are lost.
-const FAILED_TRIES_MAX: u32 = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -103,9 +96,6 @@ pub(crate) struct PassedRange {
     pub(crate) key_count: u32,
 }
 
-/// Values up to this length are copied: a copy costs less than a reference to their block.
-const COPIED_LENGTH_MAX: usize = 512;
-
 /// A value that is valid after the source has left its entry.
 struct Value {
     /// A short value.
@@ -122,7 +112,8 @@ impl Value {
     fn take(&mut self, source: &impl Cursor) {
         let value = source.value();
         self.copy.clear();
-        if value.len() <= COPIED_LENGTH_MAX {
+        // A copy of a short value costs less than a reference to its block.
+        if value.len() <= 512 {
             self.copy.extend_from_slice(value);
             self.shared = None;
         } else {
@@ -593,7 +584,9 @@ impl<R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<Source, R> {
     }
 
     const fn note_failed_try(&mut self) {
-        if self.failed_tries < FAILED_TRIES_MAX {
+        // After n tries in a row that found no stretch, or one that saved less than it cost, the next one is 2^n steps away, for n up to six:
+        // where sources alternate, few tries fail, and where they cease to, few steps are lost.
+        if self.failed_tries < 6 {
             self.failed_tries += 1;
         }
         self.steps_to_try = (1 << self.failed_tries) - 1;

@@ -18,8 +18,6 @@ use super::{
 /// Alignment of every allocation.
 pub(super) const ALLOCATION_ALIGNMENT: usize = 8;
 
-const CHUNK_SIZE_FIRST: usize = 4 << 10;
-
 struct Chunk {
     memory: ChunkMemory,
     size: usize,
@@ -51,7 +49,7 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     pub(super) fn new(pool: &Arc<ChunkPool>) -> Self {
-        let chunk = Chunk::allocate(pool, CHUNK_SIZE_FIRST, 0);
+        let chunk = Chunk::allocate(pool, 4 << 10, 0);
         Self {
             current: AtomicPtr::new(chunk),
             chunks: Mutex::new(vec![chunk]),

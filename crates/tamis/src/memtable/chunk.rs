@@ -17,8 +17,6 @@ use super::sync::Mutex;
 
 /// The size of chunks that are pooled.
 pub(super) const CHUNK_SIZE_MAX: usize = 2 << 20;
-/// Chunks begin on a cache line.
-const CHUNK_ALIGNMENT: usize = 64;
 /// The most bytes in a pool: those of a memtable with default options.
 const POOLED_BYTES_MAX: usize = 64 << 20;
 
@@ -69,7 +67,8 @@ impl ChunkMemory {
             return mapped;
         }
         let layout =
-            Layout::from_size_align(size, CHUNK_ALIGNMENT).expect("sizes are far below the address space");
+            // Chunks begin on a cache line.
+            Layout::from_size_align(size, 64).expect("sizes are far below the address space");
         // SAFETY: the layout's size is not zero: chunks have room for at least one entry.
         let base = unsafe { alloc::alloc(layout) };
         let Some(base) = NonNull::new(base) else { alloc::handle_alloc_error(layout) };

@@ -18,9 +18,6 @@ use crate::{
     slice::Slice,
 };
 
-/// `prev` searches for a node with more than this many levels: one of 2^4.
-const BACK_LEVEL: usize = 4;
-
 /// See the head of this file, and [`crate::cursor`] for the contract.
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
@@ -93,7 +90,8 @@ impl Cursor for MemtableCursor {
             let mut before = std::mem::take(&mut self.before);
             if let Some(node) = self.node() {
                 let place = Place::before_entry(node.key(), node.sequence());
-                self.memtable.list.collect_before(&place, BACK_LEVEL, &mut before);
+                // Searches for a node with more than four levels: one of 2^4.
+                self.memtable.list.collect_before(&place, 4, &mut before);
             }
             self.before = before;
         }

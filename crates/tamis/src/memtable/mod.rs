@@ -54,8 +54,6 @@ const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 /// 6 % (one standard deviation).
 const SAMPLE_COUNT_MAX: usize = 512;
 
-/// Memtables with more entries are counted by a sample.
-const EXACT_COUNT_MAX: u64 = 4096;
 /// The sample for sizes: nodes with more than this many levels, one of 2^3.
 const COUNT_LEVEL: usize = 3;
 
@@ -211,7 +209,8 @@ impl Memtable {
     ///
     /// Cost: visits one of eight entries.
     pub(crate) fn sizes_between<'k>(&self, uppers: impl Iterator<Item = &'k [u8]>) -> Vec<EntrySizes> {
-        let level = if self.entry_count() <= EXACT_COUNT_MAX { 0 } else { COUNT_LEVEL };
+        // Larger memtables are counted by a sample.
+        let level = if self.entry_count() <= 4096 { 0 } else { COUNT_LEVEL };
         let mut uppers = uppers.peekable();
         let (mut sizes, mut current) = (Vec::new(), EntrySizes::default());
         for node in self.list.nodes(level) {

@@ -19,11 +19,9 @@ use super::{
 };
 use crate::{key::Sequence, range_tombstone::RangeTombstone};
 
-/// Bytes of a tombstone in addition to its bounds, which are in the list and in a span: the nodes of its version.
-const OVERHEAD_BYTES: usize = 1_024;
-
 fn bytes_of(tombstone: &RangeTombstone) -> u64 {
-    (2 * (tombstone.lower.len() + tombstone.upper.len()) + OVERHEAD_BYTES) as u64
+    // The bounds are in the list and in a span; the nodes of its version take about 1 KiB.
+    (2 * (tombstone.lower.len() + tombstone.upper.len()) + 1_024) as u64
 }
 
 /// A tombstone, and the spans of all tombstones up to it.

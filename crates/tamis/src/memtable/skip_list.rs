@@ -45,14 +45,8 @@ use crate::{
 /// Bytes of a head.
 const HEAD_LENGTH: usize = 8;
 
-/// Levels in which an insert searches near the hint before it starts at the top.
-const HINT_LEVEL_COUNT: usize = 4;
-
 /// Entries are counted in this level, which has one of 2^6.
 const COUNT_LEVEL: usize = 6;
-
-/// Steps from a sampled node after which a search begins at the top instead.
-const SAMPLE_STEP_COUNT_MAX: usize = 8;
 
 /// A place between entries: after all entries of smaller keys, and of `key` after those with a sequence number of at least
 /// `sequence_limit`.
@@ -271,7 +265,8 @@ impl SkipList {
     fn find_by_sample(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
         // SAFETY: samples have nodes of this list; they are stored with release and loaded with acquire.
         let mut node = unsafe { NodeRef::from_ptr(self.samples.below(place.head)) }?;
-        for _ in 0..SAMPLE_STEP_COUNT_MAX {
+        // After so many steps from a sampled node a search begins at the top instead.
+        for _ in 0..8 {
             // SAFETY: sampled nodes have more than `SAMPLE_LEVEL` levels, and so have those reached in it.
             if unsafe { node.next_head(SAMPLE_LEVEL) } > place.head {
                 return Some(node);
@@ -418,7 +413,8 @@ impl SkipList {
         height: usize,
         predecessors: &mut [NodeRef<'a>; HEIGHT_MAX],
     ) -> Option<usize> {
-        let found = (0..HINT_LEVEL_COUNT).find_map(|level| Some((level, self.hint_around(place, level)?)));
+        // An insert searches near the hint in four levels before it starts at the top.
+        let found = (0..4).find_map(|level| Some((level, self.hint_around(place, level)?)));
         let (level_found, mut node) = found?;
         for (level, predecessor) in predecessors.iter_mut().enumerate().take(height).skip(level_found + 1) {
             *predecessor = self.hint_around(place, level)?;

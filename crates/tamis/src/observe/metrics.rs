@@ -26,8 +26,6 @@ pub(crate) const LEVEL_COUNT_MAX: usize = 16;
 
 /// Shards of a counter: concurrent threads usually use different ones.
 const SHARD_COUNT: usize = 4;
-/// Stacks of threads are usually at least 2 to this power bytes apart.
-const STACK_BITS: u32 = 21;
 
 /// A counter whose shards are on separate cache lines.
 #[derive(Debug, Default)]
@@ -46,7 +44,8 @@ fn own_shard() -> usize {
         return 0;
     }
     let on_stack = 0_u8;
-    let stack = (std::ptr::from_ref(&on_stack).addr() >> STACK_BITS) as u64;
+    // Stacks of threads are usually at least 2 MiB apart.
+    let stack = (std::ptr::from_ref(&on_stack).addr() >> 21) as u64;
     (stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SHARD_COUNT.ilog2())) as usize
 }
 

@@ -6,12 +6,8 @@ use tamis_filter::{Budget, BuildError, Family, FilterBuilder, FilterSpec, Sample
 
 use crate::error::{Error, Result};
 
-/// The maximum bits per key of one filter.
-const BITS_PER_KEY_MAX: f32 = 64.0;
 /// The default bits per key of all filters of a keyspace.
 const AUTOMATIC_BITS_PER_KEY: f32 = 16.0;
-/// A budget in bytes gives no table more than this: with few keys, more would save nothing, and new keys would soon exceed the budget.
-const BITS_PER_KEY_OF_BYTES_MAX: f32 = 24.0;
 
 /// One filter of a table: its family with parameters, and its budget. As text: `NAME[:param=value,...][@BITS]`.
 ///
@@ -67,7 +63,7 @@ impl TableFilter {
     /// Refuses parameters and sizes with which no filter can be built for any keys.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(bits) = self.bits_per_key
-            && !(bits > 0.0 && bits <= BITS_PER_KEY_MAX)
+            && !(bits > 0.0 && bits <= 64.0)
         {
             return Err(refused(bits, "use more than 0 and at most 64 bits per key"));
         }
@@ -153,7 +149,8 @@ impl FilterBudget {
             Self::BitsPerKey(bits) => bits,
             Self::Bytes(bytes) => {
                 let bits = 8.0 * bytes as f64 / key_count.max(1) as f64;
-                bits.min(BITS_PER_KEY_OF_BYTES_MAX.into()) as f32
+                // With few keys, more bits would save nothing, and new keys would soon exceed the budget.
+                bits.min(24.0) as f32
             }
         }
     }

@@ -25,9 +25,6 @@ use crate::{
     version::key_bounds::span_bounds,
 };
 
-/// About the time of a step over a deleted key.
-const DELETED_KEY_NANOSECONDS: u64 = 100;
-
 /// See the head of this file.
 pub(crate) struct DeletedRanges {
     pub(crate) store: Arc<StoreParts>,
@@ -58,7 +55,8 @@ impl DeletedRanges {
         let version = &read_state.version;
         let mut partitions = version.partitions_within(span_bounds(&passed.lower, &passed.upper)).iter();
         if let Some(partition) = partitions.next() {
-            partition.losses.merge.add(1, u64::from(passed.key_count) * DELETED_KEY_NANOSECONDS);
+            // A step over a deleted key takes about 100 nanoseconds.
+            partition.losses.merge.add(1, u64::from(passed.key_count) * 100);
         }
     }
 

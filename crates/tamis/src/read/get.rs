@@ -33,11 +33,6 @@ use crate::{
     version::{handle::Table, level::Run, partition::Partition, version::KeyspaceVersion},
 };
 
-/// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
-const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get prefetches before it probes the first of them.
-const PREFETCHED_RUNS: usize = 6;
-
 /// The reads of the tables of one level.
 #[derive(Default)]
 struct LevelReads {
@@ -280,7 +275,8 @@ impl ReadPath {
         let mut values = Vec::new();
         let mut keys = keys.into_iter();
         loop {
-            let group: Vec<K> = keys.by_ref().take(GROUP_COUNT).collect();
+            // The filters of so many keys are prefetched together.
+            let group: Vec<K> = keys.by_ref().take(16).collect();
             if group.is_empty() {
                 return Ok(values);
             }
@@ -362,7 +358,8 @@ impl ReadPath {
         let tables = partition.tables_of(read.probe.key());
         // The filters of the next runs are prefetched, so that their cache misses overlap.
         let mut ahead = tables.clone().skip(1);
-        ahead.by_ref().take(PREFETCHED_RUNS - 1).for_each(|(.., table)| read.prefetch(table));
+        // The filters of the next five runs are prefetched before those of the first one are probed.
+        ahead.by_ref().take(5).for_each(|(.., table)| read.prefetch(table));
         for (level, _, table) in tables {
             if let Some((.., table)) = ahead.next() {
                 read.prefetch(table);

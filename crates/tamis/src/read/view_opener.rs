@@ -17,11 +17,6 @@ use crate::{
     },
 };
 
-/// The time that a read loses for each run that a view would save.
-const READ_NANOSECONDS: u64 = 200;
-/// The time that opening takes for each entry of a view: its bytes are read and verified.
-const OPEN_NANOSECONDS: u64 = 4;
-
 /// See the head of this file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewOpener {
@@ -78,8 +73,10 @@ fn open_if_paid<'a>(
     }
     let runs = partition.runs_of_view(named.runs())?;
     let entry_count: u64 = runs.iter().map(|run| run.entry_count).sum();
-    let lost = (named.count_missed_read() * READ_NANOSECONDS).saturating_mul(runs.len() as u64);
-    if lost >= entry_count * OPEN_NANOSECONDS {
+    // A read loses 200 nanoseconds for each run that a view would save.
+    let lost = (named.count_missed_read() * 200).saturating_mul(runs.len() as u64);
+    // Opening a view takes four nanoseconds for each entry: its bytes are read and verified.
+    if lost >= entry_count * 4 {
         open(named, &runs, environment, ids);
     }
     named.reader()

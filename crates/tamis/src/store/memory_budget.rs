@@ -9,12 +9,6 @@ use std::{
 
 use crate::sync::Mutex;
 
-/// Steps of the capacity of the block cache.
-const CAPACITY_STEPS: u64 = 64;
-/// The share of the budget that the sampled queries of all keyspaces may use, and the one that they may use of what is meant for pinned values.
-const SAMPLE_SHARE: u64 = 4;
-const SAMPLE_SHARE_OF_PINNED: u64 = 32;
-
 /// See the head of this file.
 pub(crate) struct MemoryBudget {
     total_bytes: u64,
@@ -50,7 +44,8 @@ impl MemoryBudget {
         let left = total_bytes.saturating_sub(pinned_bytes_max);
         Self {
             total_bytes,
-            sample_bytes_max: left.min(total_bytes / SAMPLE_SHARE).max(total_bytes / SAMPLE_SHARE_OF_PINNED),
+            // The sampled queries of all keyspaces may use a quarter of the budget, and a 32nd also of what is meant for pinned values.
+            sample_bytes_max: left.min(total_bytes / 4).max(total_bytes / 32),
             pinned_bytes: AtomicU64::new(0),
             sample_bytes: AtomicU64::new(0),
             block_bytes: AtomicU64::new(total_bytes),
@@ -61,7 +56,8 @@ impl MemoryBudget {
 
     /// The bytes that the others leave, in few steps, because a change of the capacity locks all shards of the cache.
     fn bytes_for_blocks(&self) -> u64 {
-        let step = (self.total_bytes / CAPACITY_STEPS).max(1);
+        // The capacity of the block cache changes in steps.
+        let step = (self.total_bytes / 64).max(1);
         let left = self.total_bytes.saturating_sub(self.pinned_bytes() + self.sample_bytes());
         if left == self.total_bytes { left } else { left / step * step }
     }

@@ -53,9 +53,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time since 1970 at which manual clocks begin.
-const MANUAL_START: Duration = Duration::from_secs(1_000_000_000);
-
 /// A clock that changes only by [`ManualClock::advance`] and by waits.
 #[derive(Debug, Default)]
 pub struct ManualClock {
@@ -75,7 +72,8 @@ impl Clock for ManualClock {
     }
 
     fn since_epoch(&self) -> Duration {
-        MANUAL_START + self.now()
+        // Manual clocks begin in the year 2001.
+        Duration::from_secs(1_000_000_000) + self.now()
     }
 
     fn wait(&self, _condition: &Condvar, _guard: &mut MutexGuard<'_, ()>, timeout: Duration) {

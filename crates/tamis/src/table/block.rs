@@ -15,12 +15,6 @@ use super::{
 };
 use crate::{coding::Decoder, key::Sequence};
 
-/// For fewer heads, counting is faster than a binary search.
-const COUNTED_HEADS_MAX: usize = 64;
-
-/// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
-
 /// Positions of the parts of a content. Small and copied; valid for the content from which it was parsed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -161,7 +155,7 @@ impl<'a> Block<'a> {
     pub(super) fn prefetch(&self, entry_index: usize) {
         if let Some(start) = self.offset(entry_index) {
             tamis_bits::prefetch(self.content, start);
-            tamis_bits::prefetch(self.content, start + CACHE_LINE);
+            tamis_bits::prefetch(self.content, start + tamis_bits::CACHE_LINE);
         }
     }
 
@@ -341,7 +335,8 @@ pub(super) fn head_of(suffix: &[u8]) -> u32 {
 
 /// The number of heads below `head`.
 fn count_below(heads: &[[u8; HEAD_LENGTH]], head: u32) -> usize {
-    if heads.len() > COUNTED_HEADS_MAX {
+    // For few heads, counting is faster than a binary search.
+    if heads.len() > 64 {
         return heads.partition_point(|bytes| u32::from_le_bytes(*bytes) < head);
     }
     heads.iter().map(|bytes| u32::from(u32::from_le_bytes(*bytes) < head)).sum::<u32>() as usize

@@ -31,9 +31,6 @@ use crate::{
     slice::Slice,
 };
 
-/// Blocks after which a cursor that moves from table to table adds its counts to the database's.
-const COUNTED_BLOCKS: u64 = 64;
-
 /// The current block: in the mapping of its table, or in owned bytes.
 #[derive(Debug)]
 enum CurrentBlock {
@@ -234,7 +231,8 @@ impl TableCursor {
         if let Some(ahead) = &mut self.ahead {
             ahead.reset();
         }
-        if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
+        // After so many blocks a cursor that moves from table to table adds its counts to the database's.
+        if self.cost.blocks_read + self.cost.cache_hits >= 64 {
             self.cost.add_to(&self.table.environment().metrics, self.place);
         }
         self.table = Arc::clone(table);

@@ -33,9 +33,6 @@ use crate::{
     sync::sim_fault,
 };
 
-/// Cache lines before the entries in a block of about 30 entries.
-const SEARCH_LINES: usize = 4;
-
 /// Content of a verified block, borrowed from a mapping or owned.
 #[derive(Debug)]
 pub(super) enum BlockRef<'a> {
@@ -328,7 +325,8 @@ impl DataBlocks {
 /// Prefetches the cache lines that a search reads first (header, heads, offsets), so that their misses overlap.
 #[inline]
 fn prefetch_search(block: &[u8]) {
-    for line in 0..SEARCH_LINES {
+    // A block of about 30 entries has four cache lines before the entries.
+    for line in 0..4 {
         tamis_bits::prefetch(block, 64 * line);
     }
 }

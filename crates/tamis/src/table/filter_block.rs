@@ -27,9 +27,6 @@ use crate::{observe::query_sample::SharedQueries, options::TableFilter};
 #[cfg(test)]
 pub(crate) const PANIC_KEY: &[u8] = b"panic of a filter builder";
 
-/// Filters of a few keys may take so many bytes more than their budget: headers, and the least size of their parts.
-const FILTERS_BYTES_MIN: f64 = 512.0;
-
 /// Builds the filters of a table from the key of every entry.
 pub(crate) enum FiltersBuilder {
     Given(GivenBuilders),
@@ -205,7 +202,8 @@ impl BuiltFilters {
     /// Whether filters that were found for other keys could be built within the budget.
     fn fits(&self, key_count: usize, bits_per_key: f32) -> bool {
         let bytes: usize = self.filters.iter().map(Vec::len).sum();
-        let bytes_max = f64::from(bits_per_key) * key_count as f64 / 8.0 + FILTERS_BYTES_MIN;
+        // Filters of a few keys may take so many bytes more than their budget: headers, and the least size of their parts.
+        let bytes_max = f64::from(bits_per_key) * key_count as f64 / 8.0 + 512.0;
         self.refusals.is_empty() && bytes as f64 <= bytes_max
     }
 

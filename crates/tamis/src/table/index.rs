@@ -20,9 +20,6 @@ use crate::{
 
 /// One head of this many is copied into the sample.
 const SAMPLE_INTERVAL: usize = 16;
-/// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
-
 /// Where the blocks of a table begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockPositions {
@@ -287,7 +284,7 @@ impl Index {
         for (from, length) in
             [(heads, INDEX_HEAD_LENGTH * SAMPLE_INTERVAL), (positions, width * SAMPLE_INTERVAL)]
         {
-            for offset in (0..=length).step_by(CACHE_LINE) {
+            for offset in (0..=length).step_by(tamis_bits::CACHE_LINE) {
                 tamis_bits::prefetch(bytes, from + offset);
             }
         }

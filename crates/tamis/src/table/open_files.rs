@@ -28,8 +28,6 @@ use super::{direct_buffer::DirectBuffer, format::FILE_ALIGNMENT};
 
 /// The maximum where the process has no limit.
 const UNLIMITED: u64 = 100_000;
-/// Descriptors for the log, the manifest, files that jobs write, and the program.
-const RESERVED: u64 = 32;
 /// The minimum for any limit of the process.
 const COUNT_MIN: u64 = 8;
 /// How many files a store may have mapped.
@@ -38,7 +36,8 @@ const MAPPED_COUNT_MAX: usize = 20_000;
 /// How many table and filter files a store may have open: a quarter of the limit of the process and some more are left for others.
 fn count_max_of(process_limit: Option<u64>) -> usize {
     let limit = process_limit.unwrap_or(UNLIMITED).min(UNLIMITED);
-    let count = (limit / 4 * 3).saturating_sub(RESERVED).max(limit / 4).max(COUNT_MIN);
+    // Descriptors for the log, the manifest, files that jobs write, and the program.
+    let count = (limit / 4 * 3).saturating_sub(32).max(limit / 4).max(COUNT_MIN);
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 

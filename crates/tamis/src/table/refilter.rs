@@ -22,9 +22,6 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Keys between two calls of the check.
-const CHECKED_KEYS: usize = 4_096;
-
 /// A build error as an error of the program: only the requested filters can be wrong.
 pub(super) fn refused(error: impl ToString) -> Error {
     Error::InvalidArgument {
@@ -145,7 +142,7 @@ fn for_each_key(
 ) -> Result<()> {
     let mut key_count = 0_usize;
     let mut work = |key: &[u8]| {
-        if key_count.is_multiple_of(CHECKED_KEYS) {
+        if key_count.is_multiple_of(4_096) {
             check()?;
         }
         key_count += 1;

@@ -23,8 +23,6 @@ use crate::coding::{Decoder, checksum};
 const EFFORT: u64 = 64;
 /// Possible alignments of block lengths: 1 in a packed table, else the block size.
 const PADDINGS: [usize; 6] = [1, 4096, 8192, 16_384, 32_768, 65_536];
-/// The shortest match of LZ4; encoded lengths are added to it.
-const LZ4_MATCH_MIN: usize = 4;
 
 /// A part of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +223,8 @@ fn lz4_length(bytes: &[u8], length: usize) -> Option<usize> {
             return (made == length).then(|| bytes.len() - source.rest().len());
         }
         source.take_u16()?;
-        made = made.checked_add(lz4_count(&mut source, token & 15)?)?.checked_add(LZ4_MATCH_MIN)?;
+        // The shortest match of LZ4; encoded lengths are added to it.
+        made = made.checked_add(lz4_count(&mut source, token & 15)?)?.checked_add(4)?;
     }
 }
 

@@ -514,8 +514,6 @@ fn invalid(what: &'static str, got: &str, expected: &str) -> Error {
 
 /// Attempts of [`Db::transact`] before it waits for its turn.
 const OPTIMISTIC_ATTEMPTS: u32 = 8;
-/// The longest wait after the first conflict; it doubles with each one.
-const RETRY_NANOSECONDS: u64 = 20_000;
 
 impl Db {
     /// Begins an optimistic transaction with default options.
@@ -625,7 +623,8 @@ impl Db {
     /// Waits for a random time before a transaction is run again, so that two that conflict do not meet again.
     fn pause_after_conflict(&self, conflicts_before: u32) {
         let store = &self.engine.store;
-        let longest = RETRY_NANOSECONDS << conflicts_before;
+        // Nanoseconds after the first conflict; they double with each one.
+        let longest = 20_000_u64 << conflicts_before;
         let seed = store.snapshots.visible() ^ thread_number();
         let nanoseconds = mix64(seed, u64::from(conflicts_before)) % longest;
         store.scheduler.wait_for_progress(&*store.context.runtime.clock, Duration::from_nanos(nanoseconds));

@@ -9,8 +9,6 @@ use crate::range_tombstone::{compare_uppers, is_below_upper, key_after};
 
 /// The memory of a set in bytes, and that of the commits that are kept for transactions.
 pub(super) const BYTES_MAX: usize = 1 << 20;
-/// About the memory of a range without its keys.
-const RANGE_BYTES: usize = 64;
 
 /// Where a range ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +130,8 @@ fn bytes_of(lower: &[u8], end: &End) -> usize {
         End::Point => 0,
         End::Below(upper) => upper.len(),
     };
-    RANGE_BYTES + lower.len() + upper
+    // About the memory of a range without its keys.
+    64 + lower.len() + upper
 }
 
 #[cfg(test)]

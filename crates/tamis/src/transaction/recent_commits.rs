@@ -15,9 +15,6 @@ use crate::{
     sync::Mutex,
 };
 
-/// Commits that are checked faster as a part of the group commit than before it.
-const FEW_COUNT: usize = 64;
-
 struct Commit {
     first: Sequence,
     last: Sequence,
@@ -93,7 +90,8 @@ impl RecentCommits {
 
     /// Whether few commits are above `since`, and all of them are known.
     pub(crate) fn are_few(&self, since: Sequence, visible: Sequence) -> bool {
-        self.commits.lock().since(since, visible).is_some_and(|commits| commits.len() <= FEW_COUNT)
+        // Commits that are checked faster as a part of the group commit than before it.
+        self.commits.lock().since(since, visible).is_some_and(|commits| commits.len() <= 64)
     }
 
     /// The first result of `find` for the writes above `since`; `None` if not all of them are known.

@@ -20,9 +20,7 @@ const VERSION: u32 = 1;
 /// Bytes before the checksum.
 const COVERED_BYTES: usize = 24;
 /// Bytes of the whole file.
-const FILE_BYTES: usize = 32;
-/// The same, for sums of bytes.
-pub(crate) const CURRENT_BYTES: u64 = FILE_BYTES as u64;
+pub(crate) const FILE_BYTES: usize = 32;
 
 /// The contents of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

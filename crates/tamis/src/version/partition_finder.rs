@@ -11,9 +11,6 @@ use std::collections::BTreeMap;
 use super::version::KeyspaceVersion;
 use crate::observe::steps::{self, Step};
 
-/// Lookups that scan the partitions before the list is made.
-const LINEAR_COUNT_MAX: usize = 4;
-
 /// See the head of this file. All lookups are in versions of which each follows from the previous one by the recorded changes.
 #[derive(Debug, Default)]
 pub(super) struct PartitionFinder {
@@ -74,7 +71,8 @@ impl KeyspaceFinder {
     }
 
     fn find_far(&mut self, version: &KeyspaceVersion, id: u64) -> Option<usize> {
-        if self.linear_count < LINEAR_COUNT_MAX {
+        // Lookups that scan the partitions before the list is made.
+        if self.linear_count < 4 {
             self.linear_count += 1;
             steps::count(Step::FoundPartition, version.partitions.len());
             return version.partitions.iter().position(|other| other.id == id);

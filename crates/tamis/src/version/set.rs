@@ -34,7 +34,7 @@ use tamis_vfs::{Access, DirEntry, Folder};
 use super::{
     catalog::{Applied, Catalog, Replay},
     counters::Counters,
-    current::{CURRENT_BYTES, Current},
+    current::{Current, FILE_BYTES},
     edit::{Change, VersionEdit},
     failure::Failure,
     folder::{self, Leftovers},
@@ -55,8 +55,6 @@ use crate::{
 
 /// Changes per record of a new manifest.
 const SNAPSHOT_CHANGES_MAX: usize = 1000;
-/// A manifest is replaced when its appended edits exceed this size and four times its size at the beginning.
-const APPENDED_BYTES_MAX: u64 = 4 << 20;
 
 /// No file number or id comes near this.
 const NUMBER_MAX: u64 = 1 << 62;
@@ -518,11 +516,12 @@ pub(super) fn resolve_operators(catalog: &mut Catalog, given: &[MergeOperator]) 
 pub(crate) fn write_catalog(catalog: &Catalog, folder: &Folder, number: u64) -> Result<u64> {
     let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
     let written = ManifestWriter::create(folder, number, &edits);
-    written.map(|writer| writer.first_bytes() + CURRENT_BYTES).map_err(|failure| failure.error)
+    written.map(|writer| writer.first_bytes() + FILE_BYTES as u64).map_err(|failure| failure.error)
 }
 
 fn is_long(writer: &ManifestWriter) -> bool {
-    writer.appended_bytes() > APPENDED_BYTES_MAX.max(4 * writer.first_bytes())
+    // A manifest is replaced when its appended edits exceed 4 MiB and four times its size at the beginning.
+    writer.appended_bytes() > (4 * writer.first_bytes()).max(4 << 20)
 }
 
 fn mark_failed(log: &mut Log, number: u64, failure: Failure) -> Error {

@@ -19,15 +19,12 @@ use super::{
     segment::{Segment, ones},
 };
 use crate::{
-    cursor::Cursor,
+    cursor::{Cursor, STEP_COUNT_MAX},
     error::{Error, Result},
     key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
     slice::Slice,
     table::cursor::EntryPart,
 };
-
-/// Versions of a key that are read one after the other before the search for a version halves the others.
-const STEP_COUNT_MAX: usize = 8;
 
 /// The step after a seek that prefetches blocks of the runs that further steps will reach, and the one that prefetches entries.
 const BLOCKS_STEP: u8 = 2;

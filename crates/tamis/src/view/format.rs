@@ -8,7 +8,6 @@ pub(super) const RUN_COUNT_MAX: usize = 65_535;
 pub(super) const SEGMENT_SIZES: [usize; 3] = [16, 32, 64];
 /// Segments of a page.
 pub(super) const SEGMENT_COUNT_MAX: usize = 64;
-pub(super) const SEGMENT_COUNT_MIN: usize = 16;
 
 pub(super) const HEADER_LENGTH: usize = 64;
 pub(super) const HEADER_RUN_LENGTH: usize = 24;
@@ -67,5 +66,5 @@ pub(super) const fn selector_bits(run_count: usize) -> u8 {
 
 /// Segments of a full page: more for many runs, because the page index has a position for each run and page.
 pub(super) fn segments_per_page(run_count: usize) -> usize {
-    run_count.next_power_of_two().clamp(SEGMENT_COUNT_MIN, SEGMENT_COUNT_MAX)
+    run_count.next_power_of_two().clamp(16, SEGMENT_COUNT_MAX)
 }

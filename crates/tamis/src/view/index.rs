@@ -9,9 +9,6 @@ use crate::{coding::Decoder, table::section::SectionBytes};
 
 /// The separator of one page in this many is searched first, by its first eight bytes.
 const SAMPLE_INTERVAL: usize = 8;
-/// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
-
 /// One page as the index describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRecord {
@@ -215,7 +212,7 @@ impl PageIndex {
     #[inline]
     pub(super) fn prefetch(&self, page: usize) {
         let start = self.positions_start + 4 * page * self.run_count;
-        for line in (0..4 * self.run_count).step_by(CACHE_LINE).take(2) {
+        for line in (0..4 * self.run_count).step_by(tamis_bits::CACHE_LINE).take(2) {
             tamis_bits::prefetch(self.bytes.as_ref(), start + line);
         }
     }

@@ -9,9 +9,6 @@ use crate::{
     },
 };
 
-/// Bytes that are collected before they are written.
-const BUFFER_BYTES: usize = 256 << 10;
-
 /// See the head of this file.
 pub(super) struct Output<'a> {
     sink: &'a mut Sink<'a>,
@@ -38,7 +35,7 @@ impl<'a> Output<'a> {
 
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= 256 << 10 { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -28,11 +28,6 @@ const KIND_LAST: u32 = KIND_PAGE_INDEX;
 /// The kinds of sections that views have.
 const KINDS: [u32; 2] = [KIND_VIEW, KIND_PAGE_INDEX];
 
-/// Bytes of a cache line.
-const CACHE_LINE: usize = 64;
-/// Lines of a page that are prefetched.
-const PREFETCHED_LINES: usize = 32;
-
 /// The decoded header.
 #[derive(Debug)]
 struct Header {
@@ -219,8 +214,8 @@ impl View {
     pub(super) fn prefetch_page(&self, page: usize) {
         self.index.prefetch(page);
         let bytes = self.page_bytes(page);
-        for line in 0..bytes.len().div_ceil(CACHE_LINE).min(PREFETCHED_LINES) {
-            tamis_bits::prefetch(bytes, line * CACHE_LINE);
+        for line in 0..bytes.len().div_ceil(tamis_bits::CACHE_LINE).min(32) {
+            tamis_bits::prefetch(bytes, line * tamis_bits::CACHE_LINE);
         }
     }
 

@@ -47,8 +47,6 @@ const RECYCLED_AGE_MAX: Duration = Duration::from_secs(30);
 const OLDER_HANDLES_MAX: usize = 8;
 /// The most bytes of [`Durability::Deferred`] records in the process, in a store.
 pub(crate) const DEFERRED_BYTES_MAX: usize = 1 << 20;
-/// A larger buffer of a group is freed.
-const RETAINED_BUFFER_BYTES: usize = 4 << 20;
 
 /// The end of a segment that is no longer written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -472,7 +470,8 @@ impl Log {
         }
         segment.length += self.pending_frames.len() as u64;
         self.pending_frames.clear();
-        self.pending_frames.shrink_to(RETAINED_BUFFER_BYTES);
+        // The buffer of a large group is freed.
+        self.pending_frames.shrink_to(4 << 20);
         self.pending_since = None;
         Ok(())
     }

@@ -28,8 +28,6 @@ const LEVEL0_STOP: usize = 16;
 /// partitions may drain less than a mebibyte per second.
 const RATE_FIRST: u64 = 64 << 20;
 const RATE_MIN: u64 = 64 << 10;
-/// Shorter delays are accumulated.
-const WAIT_MIN: Duration = Duration::from_millis(1);
 /// No write is delayed longer.
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// A larger debt is forgiven: a measured rate may be wrong.
@@ -151,7 +149,8 @@ impl BackPressure {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay)
             .unwrap_or_else(|paid| paid);
         let until = Duration::from_nanos(pay(before).unwrap_or(before));
-        (until >= now + WAIT_MIN).then(|| until.min(now + WAIT_MAX))
+        // Shorter delays are accumulated.
+        (until >= now + Duration::from_millis(1)).then(|| until.min(now + WAIT_MAX))
     }
 
     /// Records that a flush drained `bytes` in `duration`.

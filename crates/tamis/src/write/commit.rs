@@ -48,9 +48,6 @@ use crate::{
     transaction::{condition::Condition, exclusive::ExclusiveThreads, recent_commits::RecentCommits},
 };
 
-/// A group whose batches exceed this size is written as several records.
-const RECORD_BYTES_MAX: usize = 1 << 20;
-
 /// The error of a commit that panics. It never unwinds into the group: the leadership would not be released.
 const COMMIT: &str = "commit a batch";
 
@@ -349,7 +346,8 @@ impl WritePath {
                     continue;
                 }
             };
-            if record.size_bytes + request.batch.size_bytes() > RECORD_BYTES_MAX {
+            // A group whose batches exceed this size is written as several records.
+            if record.size_bytes + request.batch.size_bytes() > 1 << 20 {
                 self.commit(log.as_mut(), &mut record, &mut results);
             }
             record.add(request, keyspaces);

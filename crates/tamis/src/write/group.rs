@@ -5,7 +5,7 @@
 //!    core. So a leader with a short item releases the leadership without reading the queue: later writers, usually the same
 //!    thread with its next item, bypass the queue until the bypass budget is used up ([`BYPASS_WEIGHT`]).
 //! 3. Then the first waiter becomes the leader. It is woken shortly before; as long as it has not run yet, writers may bypass it
-//!    further ([`OVERTIME_WEIGHT`]). It takes the items of all other waiters into its group.
+//!    further, by items of the same weight again. It takes the items of all other waiters into its group.
 //! 4. If the leadership is free for a while ([`FREE_COUNT_MAX`]), the first waiter takes it over. No thread has to wake it for that:
 //!    it spins, then sleeps for short times.
 //! 5. The leader of a long item (one that is synced) hands the leadership to the first waiter *before* it delivers results, so that
@@ -27,18 +27,12 @@ const SPIN_COUNT: usize = if cfg!(loom) { 1 } else { 100 };
 /// How often in a row a waiter finds the leadership free before it takes it over. A writer that prepares its next item needs this
 /// time.
 const FREE_COUNT_MAX: usize = if cfg!(loom) { 1 } else { 6 };
-/// The first and the longest sleep of the first waiter.
+/// The first sleep of the first waiter; later ones are twice as long, up to 2 milliseconds.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
-const SLEEP_MAX: Duration = Duration::from_millis(2);
-/// The maximum size of a group: bounds the time that a leader works for others.
-const GROUP_COUNT_MAX: usize = 256;
 /// The bypass budget: the weight of items that may be committed before the first waiter.
 const BYPASS_WEIGHT: i64 = if cfg!(loom) { 2 } else { 256 << 10 };
 /// The first waiter is woken when this much of the budget is left.
 const WAKE_WEIGHT: i64 = if cfg!(loom) { 1 } else { BYPASS_WEIGHT / 16 };
-
-/// The weight of items that may bypass the first waiter after that, as long as it sleeps and could not lead anyway.
-const OVERTIME_WEIGHT: i64 = BYPASS_WEIGHT;
 
 /// Flag of the leadership: a thread has it.
 const HAS_LEADER: u32 = 1;
@@ -153,7 +147,7 @@ impl<T: Item, R> GroupQueue<T, R> {
                 Err(item) => self.commit_all(item, committer),
             };
         }
-        if item.is_quick() && self.budget_left.load(Ordering::Relaxed) > -OVERTIME_WEIGHT {
+        if item.is_quick() && self.budget_left.load(Ordering::Relaxed) > -BYPASS_WEIGHT {
             return self.commit_own(item, committer);
         }
         self.commit_all(item, committer)
@@ -162,7 +156,8 @@ impl<T: Item, R> GroupQueue<T, R> {
     /// Commits the own item and those of all waiters as the leader.
     fn commit_all(&self, item: T, committer: &impl Committer<T, R>) -> R {
         let mut waiting = lock(&self.waiting);
-        let joins = waiting.iter().take(GROUP_COUNT_MAX).take_while(|waiter| !waiter.leads);
+        // The size of a group bounds the time that a leader works for others.
+        let joins = waiting.iter().take(256).take_while(|waiter| !waiter.leads);
         let count = joins.count();
         if count == 0 {
             drop(waiting);
@@ -199,7 +194,7 @@ impl<T: Item, R> GroupQueue<T, R> {
         if is_quick {
             let weight = i64::from(weight);
             let left = self.budget_left.fetch_sub(weight, Ordering::Relaxed) - weight;
-            if left > 0 || left > -OVERTIME_WEIGHT && !self.first_is_awake() {
+            if left > 0 || left > -BYPASS_WEIGHT && !self.first_is_awake() {
                 self.leadership.fetch_and(!HAS_LEADER, Ordering::Release);
                 if left <= WAKE_WEIGHT && left + weight > WAKE_WEIGHT {
                     self.wake_first();
@@ -274,7 +269,7 @@ impl<T: Item, R> GroupQueue<T, R> {
                 is_first = true;
                 sleep = SLEEP_MIN;
             } else {
-                sleep = SLEEP_MAX.min(sleep * 2);
+                sleep = Duration::from_millis(2).min(sleep * 2);
             }
         }
     }
@@ -287,7 +282,7 @@ impl<T: Item, R> GroupQueue<T, R> {
             self.budget_left.store(budget_before(waiter), Ordering::Relaxed);
             self.leadership.fetch_or(HAS_WAITERS, Ordering::Relaxed);
         } else if !waiter.is_quick {
-            self.budget_left.store(-OVERTIME_WEIGHT, Ordering::Relaxed);
+            self.budget_left.store(-BYPASS_WEIGHT, Ordering::Relaxed);
         }
         waiting.push_back(Arc::clone(waiter));
         is_first
@@ -310,7 +305,7 @@ impl<T: Item, R> GroupQueue<T, R> {
 
 /// The bypass budget before a waiter.
 fn budget_before<T, R>(first: &Waiter<T, R>) -> i64 {
-    if first.is_quick { BYPASS_WEIGHT } else { -OVERTIME_WEIGHT }
+    if first.is_quick { BYPASS_WEIGHT } else { -BYPASS_WEIGHT }
 }
 
 #[cfg(test)]

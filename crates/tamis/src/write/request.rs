@@ -3,9 +3,6 @@
 use super::group::Item;
 use crate::{batch::WriteBatch, options::Durability, transaction::condition::Condition};
 
-/// The fixed cost of a write, in bytes that are written in the same time.
-const WRITE_WEIGHT: u32 = 128;
-
 /// A batch and its durability.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
@@ -26,6 +23,7 @@ impl Item for Request {
     }
 
     fn weight(&self) -> u32 {
-        u32::try_from(self.batch.size_bytes()).unwrap_or(u32::MAX).saturating_add(WRITE_WEIGHT)
+        // The fixed cost of a write, in bytes that are written in the same time.
+        u32::try_from(self.batch.size_bytes()).unwrap_or(u32::MAX).saturating_add(128)
     }
 }

@@ -1,10 +1,7 @@
 //! Delays writers while flushes and compactions lag behind ([`super::back_pressure`]), and stops them while a keyspace has the
 //! maximum number of immutable memtables or of runs at L0, or while an ingest into it runs.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use super::back_pressure::IMMUTABLE_COUNT_MAX;
 use crate::{
@@ -14,9 +11,6 @@ use crate::{
     observe::events::Event,
     store::{keyspace_state::KeyspaceState, parts::StoreParts},
 };
-
-/// How often a waiting writer checks on its own whether it may continue.
-const WAIT: Duration = Duration::from_millis(20);
 
 /// See the head of this file.
 pub(super) struct WriteThrottle {
@@ -108,7 +102,7 @@ impl WriteThrottle {
     fn wait_for_ingest(&self, keyspace: &KeyspaceState) -> Result<()> {
         while keyspace.ingest_count.load(Ordering::SeqCst) > 0 {
             self.store.context.check_writable()?;
-            self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
+            self.store.scheduler.wait_a_moment(&*self.store.context.runtime.clock);
         }
         Ok(())
     }

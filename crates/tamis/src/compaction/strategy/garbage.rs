@@ -35,9 +35,6 @@ use crate::{
 /// A plan is due if it reclaims this share of the bytes that it rewrites.
 const DUE_SHARE: f64 = 0.25;
 
-/// Expired entries are looked for at most so often.
-const EXPIRY_WAIT_MIN: Duration = Duration::from_secs(1);
-
 /// Bytes of an entry in addition to its key and value, approximately.
 const ENTRY_OVERHEAD: f64 = 8.0;
 
@@ -180,7 +177,8 @@ pub(crate) fn next_expiry(version: &KeyspaceVersion, expiry_time: u64) -> Option
     let times =
         partitions.flat_map(|partition| partition.tables()).flat_map(|table| table.summary().expires_at);
     let next = times.filter(|&time| time > expiry_time).min()?;
-    Some(Duration::from_millis(next - expiry_time).max(EXPIRY_WAIT_MIN))
+    // Expired entries are looked for once a second at most.
+    Some(Duration::from_millis(next - expiry_time).max(Duration::from_secs(1)))
 }
 
 /// Drops the tables whose entries are all expired, unless a table that stays has older entries of their keys.

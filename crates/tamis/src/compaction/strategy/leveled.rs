@@ -38,9 +38,6 @@ use crate::{
     },
 };
 
-/// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.
-const TRIVIAL_MOVE_SHARE: u64 = 8;
-
 /// See the head of this file.
 pub(super) struct Leveled<'a> {
     keyspace: u64,
@@ -234,7 +231,7 @@ impl<'a> Leveled<'a> {
     fn may_move_trivially(&self, run: &Run, table: &Table, runs: &[&Arc<Run>], output_level: usize) -> bool {
         let bounds = table.bounds();
         let others = runs.iter().filter(|other| other.age() != run.age());
-        table.file_bytes() >= self.config.table_bytes / TRIVIAL_MOVE_SHARE
+        self.config.is_worth_moving(table)
             && self.may_move(table, 0, output_level)
             && self.within(output_level, bounds).is_empty()
             && others.map(|other| other.tables_within(bounds)).all(<[_]>::is_empty)

@@ -38,9 +38,6 @@ use crate::{
     version::{handle::Table, key_bounds::KeySpan, level::Run, partition::Partition},
 };
 
-/// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.
-const TRIVIAL_MOVE_SHARE: u64 = 8;
-
 /// See the head of this file.
 pub(super) struct Tiered<'a> {
     pub(super) keyspace: u64,
@@ -119,7 +116,7 @@ impl<'a> Tiered<'a> {
         }
         let is_trivial = |level: usize, run: &Arc<Run>, table: &Table| {
             let mut others = taken.iter().filter(|other| !Arc::ptr_eq(other, run));
-            table.file_bytes() >= self.config.table_bytes / TRIVIAL_MOVE_SHARE
+            self.config.is_worth_moving(table)
                 && others.all(|other| other.tables_within(table.bounds()).is_empty())
                 && is_alike(level)
         };

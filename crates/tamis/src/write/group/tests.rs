@@ -110,10 +110,7 @@ mod threads {
 
     use parking_lot::Mutex;
 
-    use super::{
-        super::{BYPASS_WEIGHT, OVERTIME_WEIGHT},
-        *,
-    };
+    use super::{super::BYPASS_WEIGHT, *};
 
     /// Adds seven, and records whether groups overlap and how many items they have in total.
     #[derive(Default)]
@@ -263,7 +260,7 @@ mod threads {
     /// A thread that never stops may bypass the others for one turn only, and never a slow item.
     #[test]
     fn a_running_thread_bypasses_waiters_at_most_once() {
-        for (waiter, most) in [(4, BYPASS_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
+        for (waiter, most) in [(4, 2 * BYPASS_WEIGHT), (3, 0)] {
             let queue = GroupQueue::new();
             let noting = Noting::new(&queue);
             thread::scope(|scope| {

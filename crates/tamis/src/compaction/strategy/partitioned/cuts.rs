@@ -11,9 +11,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::version::handle::Table;
 
-/// The maximum bytes to rewrite at a key, as a fraction of the bytes before it.
-const REWRITE_FRACTION: u64 = 8;
-
 /// How a partition is divided.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Division {
@@ -40,7 +37,8 @@ pub(super) fn divide<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, bytes_min
         let cut: u64 = open.iter().map(|other| other.file_bytes()).sum();
         let is_large = bytes >= bytes_min && total - passed >= bytes_min;
         // Tables that begin at one key stay together.
-        if is_large && previous != Some(key) && cut <= bytes / REWRITE_FRACTION {
+        // At most an eighth of the bytes before the key is rewritten.
+        if is_large && previous != Some(key) && cut <= bytes / 8 {
             division.keys.push(key.to_vec());
             // Several keys may cut through one table, which is rewritten once.
             let new = open.iter().filter(|other| cut_tables.insert(other.number()));

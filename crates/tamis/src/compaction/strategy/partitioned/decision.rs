@@ -22,12 +22,6 @@
 
 use crate::options::tables_after_split;
 
-/// The maximum number of writes of a byte, by its flush and by merges of small runs, that the estimate considers.
-const WRITES_MAX: usize = 6;
-
-/// A table is full soon after it has reached its size: this share of more bytes needs no further table.
-const OVERSHOOT_DIVISOR: u64 = 32;
-
 /// The bytes of a table besides its entries: its block, index, filters, properties and footer take at least a page of the file system.
 pub(crate) const TABLE_BYTES_FIXED: u64 = 4096;
 
@@ -110,7 +104,8 @@ fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize, partition_c
     let free = free_tables / flushed.table_count.max(1);
     let mut flush_count = 1.0;
     let mut least = f64::INFINITY;
-    for writes in 1..=WRITES_MAX {
+    // Writes of a byte: by its flush, and by merges of small runs.
+    for writes in 1..=6 {
         // C(f + c, c) from C(f + c - 1, c - 1).
         flush_count *= (free + writes) as f64 / writes as f64;
         least = least.min(rewritten / flush_count + writes as f64 * flushed_bytes);
@@ -120,7 +115,8 @@ fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize, partition_c
 
 /// The expected number of tables for these bytes.
 fn output_count(bytes: u64, limits: Limits) -> usize {
-    let least_bytes = bytes - bytes / OVERSHOOT_DIVISOR;
+    // A table is full soon after it has reached its size: a 32nd of more bytes needs no further table.
+    let least_bytes = bytes - bytes / 32;
     least_bytes.div_ceil(limits.table_bytes.max(1)).max(1) as usize
 }
 
