@@ -13,7 +13,7 @@ use crate::{
 /// longest entry that matches a module is valid.
 pub const ROWS: &[&str] = &[
     "store observe admin transaction transaction/key_ranges transaction/exclusive transaction/reads sync error store/changed_keyspaces coding empty_ranges expiry merge_operator file_name key key_range_bounds range_tombstone admin/link admin/quarantine slice options store/open_report store/runtime observe/metrics observe/read_times observe/advise observe/events store/background_error store/guarded observe/steps store/store_folder store/flush_slot store/memory_budget store/readers observe/query_sample",
-    "frame cursor",
+    "frame cursor cursor/run",
     "batch",
     "changes/event",
     "memtable wal cache/block cache/pinned_cache cache/hotness",

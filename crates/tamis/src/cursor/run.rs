@@ -65,7 +65,7 @@ impl<S: RunSource> RunCursor<S> {
         Self { source, open: None }
     }
 
-    pub(super) const fn source(&self) -> &S {
+    pub(crate) const fn source(&self) -> &S {
         &self.source
     }
 
@@ -74,7 +74,7 @@ impl<S: RunSource> RunCursor<S> {
         self.open.as_ref().map(|(table_index, _)| *table_index)
     }
 
-    pub(super) fn open_cursor(&self) -> Option<&S::Cursor> {
+    pub(crate) fn open_cursor(&self) -> Option<&S::Cursor> {
         self.open.as_ref().map(|(_, cursor)| &**cursor)
     }
 
@@ -109,7 +109,11 @@ impl<S: RunSource> RunCursor<S> {
     }
 
     /// Opens a table, unless it is open, and seeks in it.
-    fn enter(&mut self, table_index: usize, seek: impl FnOnce(&mut S::Cursor) -> Result<()>) -> Result<()> {
+    pub(crate) fn enter(
+        &mut self,
+        table_index: usize,
+        seek: impl FnOnce(&mut S::Cursor) -> Result<()>,
+    ) -> Result<()> {
         seek(self.open(table_index)?)
     }
 
@@ -136,7 +140,8 @@ impl<S: RunSource> RunCursor<S> {
         SeekHint::Bound
     }
 
-    fn close(&mut self) {
+    /// Makes the cursor not valid.
+    pub(crate) fn close(&mut self) {
         self.open = None;
     }
 

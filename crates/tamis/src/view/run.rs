@@ -8,10 +8,12 @@ use std::sync::Arc;
 use tamis_filter::Direction;
 
 use crate::{
-    cursor::Cursor,
+    cursor::{
+        Cursor,
+        run::{RunCursor, RunSource},
+    },
     error::Result,
-    key::{BoundKind, Kind, Sequence},
-    slice::Slice,
+    key::Sequence,
     table::{
         cursor::{EntryPart, TableCursor},
         reader::TableReader,
@@ -45,12 +47,14 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
     }
 }
 
-/// The tables of a run in key order, with cumulative entry counts.
+/// The open tables of a run in key order, with cumulative entry counts.
 #[derive(Debug, Clone)]
 pub(crate) struct TableRun {
     tables: Arc<[Arc<TableReader>]>,
     /// Entries before each table, and all entries.
     entries_before: Arc<[u64]>,
+    /// Blocks are read in order, and are not cached.
+    reads_once: bool,
 }
 
 impl TableRun {
@@ -61,7 +65,11 @@ impl TableRun {
             count += table.properties().summary.entry_count;
             entries_before.push(count);
         }
-        Self { tables: tables.into(), entries_before: entries_before.into() }
+        Self { tables: tables.into(), entries_before: entries_before.into(), reads_once: false }
+    }
+
+    fn table(&self, table_index: usize) -> &Arc<TableReader> {
+        self.tables.get(table_index).expect("the run cursor uses positions below the table count")
     }
 }
 
@@ -75,7 +83,7 @@ pub(crate) fn entry_at(entries_before: &[u64], ordinal: u64) -> (usize, u64) {
 }
 
 impl OrdinalRun for TableRun {
-    type Cursor = TableRunCursor;
+    type Cursor = RunCursor<Self>;
 
     fn entry_count(&self) -> u64 {
         self.entries_before.last().copied().unwrap_or_default()
@@ -85,189 +93,62 @@ impl OrdinalRun for TableRun {
         self.tables.iter().map(|table| table.properties().summary.largest_sequence).max().unwrap_or_default()
     }
 
-    fn cursor(&self) -> TableRunCursor {
-        self.new_cursor(false)
+    fn cursor(&self) -> RunCursor<Self> {
+        RunCursor::new(self.clone())
     }
 
-    fn cursor_once(&self) -> TableRunCursor {
-        self.new_cursor(true)
-    }
-}
-
-impl TableRun {
-    fn new_cursor(&self, reads_once: bool) -> TableRunCursor {
-        TableRunCursor {
-            tables: Arc::clone(&self.tables),
-            entries_before: Arc::clone(&self.entries_before),
-            reads_once,
-            table: 0,
-            open: None,
-        }
+    fn cursor_once(&self) -> RunCursor<Self> {
+        RunCursor::new(Self { reads_once: true, ..self.clone() })
     }
 }
 
-/// A cursor over the tables of a run. Tables are disjoint: a move past the end of one continues in the next.
-#[derive(Debug)]
-pub(crate) struct TableRunCursor {
-    tables: Arc<[Arc<TableReader>]>,
-    entries_before: Arc<[u64]>,
-    /// Blocks are read in order, and are not cached.
-    reads_once: bool,
-    table: usize,
-    open: Option<Box<TableCursor>>,
-}
+impl RunSource for TableRun {
+    type Cursor = TableCursor;
 
-impl TableRunCursor {
-    /// Opens a table; `false` past the last one.
-    fn open_table(&mut self, number: usize) -> Result<bool> {
-        let Some(table) = self.tables.get(number) else { return Ok(false) };
-        match &mut self.open {
-            // No effect if it is the current table.
-            Some(cursor) => cursor.change_table(table),
-            None if self.reads_once => self.open = Some(Box::new(table.cursor_once())),
-            None => self.open = Some(Box::new(table.cursor())),
-        }
-        self.table = number;
-        Ok(true)
+    fn table_count(&self) -> usize {
+        self.tables.len()
     }
 
-    /// The cursor in a table; `None` past the last table.
-    fn entries_of(&mut self, number: usize) -> Result<Option<&mut TableCursor>> {
-        let is_open = self.open_table(number)?;
-        Ok(self.open.as_deref_mut().filter(|_| is_open))
+    fn smallest_key(&self, table_index: usize) -> &[u8] {
+        &self.table(table_index).properties().summary.smallest_key
     }
 
-    /// Makes the cursor not valid.
-    fn end(&mut self) {
-        self.open = None;
+    fn largest_key(&self, table_index: usize) -> &[u8] {
+        &self.table(table_index).properties().summary.largest_key
     }
 
-    /// Moves to the n-th entry of the open table.
-    fn seek_number(&mut self, number: u64) -> Result<()> {
-        self.open.as_mut().map_or(Ok(()), |cursor| cursor.seek_number(number))
+    fn open_cursor(&self, table_index: usize) -> Result<Box<TableCursor>> {
+        let table = self.table(table_index);
+        Ok(Box::new(if self.reads_once { table.cursor_once() } else { table.cursor() }))
     }
 
-    /// Moves to the first entry of the next tables, if the cursor ended in its table.
-    fn settle_forward(&mut self) -> Result<()> {
-        while !self.is_valid() {
-            if !self.open_table(self.table + 1)? {
-                return Ok(());
-            }
-            self.seek_number(0)?;
-        }
-        Ok(())
-    }
-
-    fn settle_backward(&mut self) -> Result<()> {
-        while !self.is_valid() {
-            let Some(before) = self.table.checked_sub(1) else { return Ok(()) };
-            self.open_table(before)?;
-            let count = self.tables.get(before).map_or(0, |table| table.properties().summary.entry_count);
-            self.seek_number(count.saturating_sub(1))?;
-        }
+    fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {
+        cursor.change_table(self.table(table_index));
         Ok(())
     }
 }
 
-impl OrdinalCursor for TableRunCursor {
+impl OrdinalCursor for RunCursor<TableRun> {
     fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
-        let (table, number) = entry_at(&self.entries_before, ordinal);
-        if self.open_table(table)? {
-            return self.seek_number(number);
+        let (table, number) = entry_at(&self.source().entries_before, ordinal);
+        if table < self.source().table_count() {
+            return self.enter(table, |cursor| cursor.seek_number(number));
         }
-        self.end();
+        self.close();
         Ok(())
     }
 
     fn prefetch_ordinal(&mut self, ordinal: u64, part: EntryPart) {
-        let (table, number) = entry_at(&self.entries_before, ordinal);
-        if let (false, Some(table)) = (self.reads_once, self.tables.get(table)) {
+        let run = self.source();
+        let (table, number) = entry_at(&run.entries_before, ordinal);
+        if let (false, Some(table)) = (run.reads_once, run.tables.get(table)) {
             table.prefetch_entry(number, part);
         }
     }
 
     fn prefetch_step(&self, direction: Direction) {
-        if let Some(cursor) = &self.open {
+        if let Some(cursor) = self.open_cursor() {
             cursor.prefetch_step(direction);
         }
-    }
-}
-
-impl Cursor for TableRunCursor {
-    fn seek_first(&mut self) -> Result<()> {
-        self.seek_ordinal(0)
-    }
-
-    fn seek_last(&mut self) -> Result<()> {
-        match self.entries_before.last().and_then(|count| count.checked_sub(1)) {
-            Some(last) => self.seek_ordinal(last),
-            None => Ok(()),
-        }
-    }
-
-    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let is_before = |table: &Arc<TableReader>| table.properties().summary.largest_key.as_slice() < key;
-        let number = self.tables.partition_point(is_before);
-        match self.entries_of(number)? {
-            Some(cursor) => cursor.seek(key, sequence)?,
-            None => {
-                self.end();
-                return Ok(());
-            }
-        }
-        self.settle_forward()
-    }
-
-    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
-        let is_before = |table: &Arc<TableReader>| {
-            let smallest = table.properties().summary.smallest_key.as_slice();
-            kind.is_within(smallest, key)
-        };
-        let Some(number) = self.tables.partition_point(is_before).checked_sub(1) else {
-            self.end();
-            return Ok(());
-        };
-        if let Some(cursor) = self.entries_of(number)? {
-            cursor.seek_for_prev(key, kind)?;
-        }
-        self.settle_backward()
-    }
-
-    fn next(&mut self) -> Result<()> {
-        if let Some(cursor) = &mut self.open {
-            cursor.next()?;
-        }
-        self.settle_forward()
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        if let Some(cursor) = &mut self.open {
-            cursor.prev()?;
-        }
-        self.settle_backward()
-    }
-
-    fn is_valid(&self) -> bool {
-        self.open.as_ref().is_some_and(|cursor| cursor.is_valid())
-    }
-
-    fn key(&self) -> &[u8] {
-        self.open.as_ref().map_or(&[], |cursor| cursor.key())
-    }
-
-    fn sequence(&self) -> Sequence {
-        self.open.as_ref().map_or(0, |cursor| cursor.sequence())
-    }
-
-    fn kind(&self) -> Kind {
-        self.open.as_ref().map_or(Kind::Put, |cursor| cursor.kind())
-    }
-
-    fn value(&self) -> &[u8] {
-        self.open.as_ref().map_or(&[], |cursor| cursor.value())
-    }
-
-    fn value_slice(&self) -> Slice {
-        self.open.as_ref().map_or_else(|| Slice::from([].as_slice()), |cursor| cursor.value_slice())
     }
 }
