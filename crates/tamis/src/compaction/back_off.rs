@@ -18,8 +18,6 @@ use crate::error::Error;
 
 /// The wait before a failed job is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
-/// The wait doubles with each consecutive failed compaction of a partition, up to about a minute.
-const RETRY_DOUBLINGS_MAX: u32 = 7;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -79,7 +77,8 @@ impl BackOff {
     ) {
         for &partition in &partitions {
             let before = self.partitions.get(&(keyspace, partition)).map_or(0, |old| old.consecutive_count);
-            let retry_at = now + RETRY * (1 << before.min(RETRY_DOUBLINGS_MAX));
+            // The wait doubles with each consecutive failed compaction of a partition, up to about a minute.
+            let retry_at = now + RETRY * (1 << before.min(7));
             let failed = FailedPartition {
                 consecutive_count: before + 1,
                 retry_at,

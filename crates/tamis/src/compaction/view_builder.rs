@@ -48,8 +48,6 @@ use crate::{
 
 /// The time between two checks of the seeks of all keyspaces.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The wait doubles with each failure, up to about an hour.
-const RETRY_DOUBLINGS_MAX: u32 = 13;
 
 /// See the head of this file.
 pub(super) struct ViewBuilder {
@@ -151,7 +149,8 @@ impl ViewBuilder {
         let failure = schedule.failures.remove(&partition);
         if done.is_err() {
             let count = failure.map_or(0, |(count, _)| count);
-            let wait = RETRY * (1 << count.min(RETRY_DOUBLINGS_MAX));
+            // The wait doubles with each failure, up to about an hour.
+            let wait = RETRY * (1 << count.min(13));
             schedule.failures.insert(partition, (count + 1, now + wait));
         }
     }

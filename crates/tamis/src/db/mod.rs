@@ -40,7 +40,7 @@ use crate::{
         store_folder::absolute,
     },
     table::lazy_reader::NamedTable as _,
-    version::handle::Table,
+    version::{handle::Table, version::KeyspaceVersion},
 };
 pub(crate) use keyspace::add_delete_range;
 
@@ -468,11 +468,8 @@ impl Db {
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
     /// are open then.
     pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
-        self.engine.store.context.check_process()?;
-        match self.unreadable_tables(keyspace)?.into_iter().next() {
-            Some(table) => Err(table.error),
-            None => Ok(()),
-        }
+        let first = self.unreadable_tables(keyspace)?.into_iter().next();
+        first.map_or(Ok(()), |table| Err(table.error))
     }
 
     /// As [`Db::open_tables`], but returns all tables that can't be opened.
@@ -480,10 +477,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn unreadable_tables(&self, keyspace: &Keyspace) -> Result<Vec<UnreadableTable>> {
-        self.engine.store.context.check_process()?;
-        keyspace.check_of(&self.engine)?;
-        keyspace.check()?;
-        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        let version = self.version_of(keyspace)?;
         let tables = &self.engine.store.tables;
         let unreadable = |table: &Arc<Table>| {
             let error = tables.reader(table).err()?;
@@ -501,9 +495,8 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn table_filters(&self, keyspace: &Keyspace) -> Result<Vec<TableFilterStatistics>> {
-        keyspace.check_of(&self.engine)?;
-        keyspace.check()?;
-        Ok(statistics::table_filters(&keyspace.state.read_state.load().version))
+        let version = self.version_of(keyspace)?;
+        Ok(statistics::table_filters(&version))
     }
 
     /// The tables of a keyspace with their places, key ranges and sizes, newest first in each partition. [`Db::statistics`] has their sums by level.
@@ -526,9 +519,8 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn tables(&self, keyspace: &Keyspace) -> Result<Vec<TableStatistics>> {
-        keyspace.check_of(&self.engine)?;
-        keyspace.check()?;
-        Ok(statistics::tables(&keyspace.state.read_state.load().version))
+        let version = self.version_of(keyspace)?;
+        Ok(statistics::tables(&version))
     }
 
     /// The ranges of keys for which range tombstones in tables delete the most bytes of older tables, at most
@@ -539,10 +531,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; those of reads.
     pub fn deleted_ranges(&self, keyspace: &Keyspace) -> Result<Vec<DeletedRange>> {
-        self.engine.store.context.check_process()?;
-        keyspace.check_of(&self.engine)?;
-        keyspace.check()?;
-        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        let version = self.version_of(keyspace)?;
         range_deletes::deleted_ranges(&version, &self.engine.store.tables)
     }
 
@@ -564,10 +553,16 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn read_losses(&self, keyspace: &Keyspace) -> Result<Vec<ReadLoss>> {
+        let version = self.version_of(keyspace)?;
+        Ok(statistics::read_losses(&version, self.engine.job_times()))
+    }
+
+    /// The tables of a keyspace of this store.
+    fn version_of(&self, keyspace: &Keyspace) -> Result<Arc<KeyspaceVersion>> {
+        self.engine.store.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        let version = Arc::clone(&keyspace.state.read_state.load().version);
-        Ok(statistics::read_losses(&version, self.engine.job_times()))
+        Ok(Arc::clone(&keyspace.state.read_state.load().version))
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen, at most 20,000. Copies none of them: their memory, a part of

@@ -47,15 +47,9 @@ use crate::{
     range_tombstone::{RangeTombstone, is_below_upper},
 };
 
-/// The odd constant of SplitMix64; mixed multiples of it are the random numbers of the levels.
-const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Entries up to which [`Memtable::sample_within`] returns all. A sample has at least about half as many: the error of a count is about
 /// 6 % (one standard deviation).
 const SAMPLE_COUNT_MAX: usize = 512;
-
-/// The sample for sizes: nodes with more than this many levels, one of 2^3.
-const COUNT_LEVEL: usize = 3;
 
 /// Entries between two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -209,8 +203,8 @@ impl Memtable {
     ///
     /// Cost: visits one of eight entries.
     pub(crate) fn sizes_between<'k>(&self, uppers: impl Iterator<Item = &'k [u8]>) -> Vec<EntrySizes> {
-        // Larger memtables are counted by a sample.
-        let level = if self.entry_count() <= 4096 { 0 } else { COUNT_LEVEL };
+        // Larger memtables are counted by a sample: nodes with more than three levels, one of 2^3.
+        let level = if self.entry_count() <= 4096 { 0 } else { 3 };
         let mut uppers = uppers.peekable();
         let (mut sizes, mut current) = (Vec::new(), EntrySizes::default());
         for node in self.list.nodes(level) {
@@ -262,7 +256,8 @@ impl Memtable {
 /// The number of levels of the n-th node: each further level has a chance of a half. A function of the insert's ordinal
 /// alone, so that the same inserts make the same list.
 fn height_of(ordinal: u64) -> usize {
-    let mut mixed = ordinal.wrapping_add(1).wrapping_mul(SPLIT_MIX_INCREMENT);
+    // The odd constant of SplitMix64; mixed multiples of it are the random numbers of the levels.
+    let mut mixed = ordinal.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^= mixed >> 31;

@@ -95,8 +95,6 @@ pub(crate) enum ReadKind {
     Seek = 3,
 }
 
-const READ_KIND_COUNT: usize = 4;
-
 /// The level of a table, and the kind of the read that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadPlace {
@@ -154,7 +152,7 @@ impl ReadCounters {
 
 /// The reads of the tables of one level, by kind.
 #[derive(Debug, Default)]
-pub(crate) struct LevelCounters([ReadCounters; READ_KIND_COUNT]);
+pub(crate) struct LevelCounters([ReadCounters; 4]);
 
 impl LevelCounters {
     fn get(&self, read_nanoseconds: u64) -> LevelReads {

@@ -46,8 +46,6 @@ const INTERVAL_BITS_MAX: u32 = 7;
 const TALLY_BITS_MAX: u32 = 3;
 /// Reads that are all sampled. After that the interval doubles whenever the number of reads does.
 pub(crate) const ALL_SAMPLED: u64 = 2_048;
-/// 2^64 divided by the golden ratio: multiples of it are spread evenly, modulo 2^64.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The number of kinds of queries.
 pub(crate) const KIND_COUNT: usize = 5;
@@ -83,7 +81,8 @@ impl Sampling {
     #[inline]
     const fn of(number: u64, bits: u32) -> Self {
         let tally_bits = if bits < TALLY_BITS_MAX { bits } else { TALLY_BITS_MAX };
-        let rank = number.wrapping_mul(GOLDEN).leading_zeros();
+        // 2^64 divided by the golden ratio: multiples of it are spread evenly, modulo 2^64.
+        let rank = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).leading_zeros();
         Self {
             weight: if rank < bits { 0 } else { 1 << bits },
             tally_weight: if rank < tally_bits { 0 } else { 1 << tally_bits },
@@ -309,8 +308,6 @@ pub(crate) struct QuerySample {
     seen: [AtomicU64; KIND_COUNT],
     /// Queries with too long bounds.
     too_long: AtomicU64,
-    /// Queries that were recorded since the store was opened.
-    sampled_count: AtomicU64,
 }
 
 /// A sample without a limit on its memory.
@@ -332,7 +329,6 @@ impl QuerySample {
             begun: Mutex::new(Begun { reads: [0; KIND_COUNT], all_sampled: ALL_SAMPLED, left: 0, kept: 0 }),
             seen: Default::default(),
             too_long: AtomicU64::new(0),
-            sampled_count: AtomicU64::new(0),
         }
     }
 
@@ -393,7 +389,6 @@ impl QuerySample {
         self.add_seen(kind, weight);
         let query = SampledQuery::new(kind, range, weight, outcome).filter(|_| self.keeps_queries);
         self.too_long.fetch_add(u64::from(query.is_none() && self.keeps_queries), Ordering::Relaxed);
-        self.sampled_count.fetch_add(u64::from(query.is_some()), Ordering::Relaxed);
         // A read never waits for another thread.
         let Some(mut queries) = self.queries.try_lock() else { return };
         let has_query = query.is_some();
@@ -409,11 +404,6 @@ impl QuerySample {
         if let Some(seen) = self.seen.get(position_of(kind)) {
             seen.fetch_add(u64::from(weight), Ordering::Relaxed);
         }
-    }
-
-    /// Queries that were recorded since the store was opened.
-    pub(crate) fn sampled_count(&self) -> u64 {
-        self.sampled_count.load(Ordering::Relaxed)
     }
 
     /// The sample as it is stored.

@@ -20,8 +20,6 @@ use tamis_vfs::Access;
 
 use crate::store::runtime::Clock;
 
-/// The weight of a new time is at least one divided by this.
-const WINDOW: u64 = 256;
 /// Fewer times do not determine a mean.
 const COUNT_MIN: u64 = 64;
 /// See the head of this file.
@@ -56,7 +54,8 @@ impl ReadTime {
             1 => nanoseconds,
             // Another thread has counted the first time and not stored it yet.
             _ if before <= 0.0 => nanoseconds,
-            _ => before + (nanoseconds.min(OUTLIER_MAX * before) - before) / count.min(WINDOW) as f64,
+            // The weight of a new time is at least 1 / 256.
+            _ => before + (nanoseconds.min(OUTLIER_MAX * before) - before) / count.min(256) as f64,
         };
         self.nanoseconds.store(mean.to_bits(), Ordering::Relaxed);
     }

@@ -24,9 +24,8 @@ const LEVEL0_SLOW: usize = 4;
 const LEVEL0_MAX: usize = 10;
 /// The multiple of the L0 trigger at which writers stop until a compaction has ended. It bounds the runs that a read searches.
 const LEVEL0_STOP: usize = 16;
-/// The drain rate assumed before the first measurement, and the minimum of all measurements, in bytes per second. A flush into hundreds of
-/// partitions may drain less than a mebibyte per second.
-const RATE_FIRST: u64 = 64 << 20;
+/// The minimum of all measured drain rates, in bytes per second. A flush into hundreds of partitions may drain less than a mebibyte per
+/// second.
 const RATE_MIN: u64 = 64 << 10;
 /// No write is delayed longer.
 const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -87,7 +86,8 @@ struct Measured(AtomicU64);
 impl Measured {
     fn get(&self) -> u64 {
         match self.0.load(Ordering::Relaxed) {
-            0 => RATE_FIRST,
+            // Before the first measurement.
+            0 => 64 << 20,
             measured => measured,
         }
     }

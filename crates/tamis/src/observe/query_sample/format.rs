@@ -11,8 +11,6 @@ use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 /// The first bytes: "TMsm".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMsm");
 const VERSION: u32 = 4;
-/// Bytes of the checksum at the end.
-const CHECKSUM_BYTES: usize = 8;
 /// The least bytes of a query and of a keyspace.
 const QUERY_BYTES_MIN: usize = 9;
 const KEYSPACE_BYTES_MIN: usize = KIND_COUNT + 3;
@@ -76,7 +74,8 @@ fn put_query(bytes: &mut Vec<u8>, query: &SampledQuery) {
 
 /// The samples of a file, or the reason why it can't be used.
 pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<Vec<StoredSample>, String> {
-    let covered_length = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or("it is too short")?;
+    // The checksum is at the end.
+    let covered_length = bytes.len().checked_sub(8).ok_or("it is too short")?;
     let (covered, sum) = bytes.split_at_checked(covered_length).ok_or("it is too short")?;
     let mut header = Decoder::new(covered);
     match (header.take_u32(), header.take_u32(), header.take_u64()) {
