@@ -582,16 +582,6 @@ enum tamis_code tamis_filter_candidate(const struct tamis_filter *filter,
                                        struct tamis_value *candidate,
                                        char **message);
 
-// Estimates the number of keys between two bounds, with the maximum error. `is_known` is false if the family
-// cannot count.
-enum tamis_code tamis_filter_count(const struct tamis_filter *filter,
-                                   struct tamis_bound lower,
-                                   struct tamis_bound upper,
-                                   bool *is_known,
-                                   uint64_t *count,
-                                   uint64_t *error_max,
-                                   char **message);
-
 // Returns family, number of keys, size, predicted false positive rate and design as JSON. Free it with tamis_text_free.
 enum tamis_code tamis_filter_describe(const struct tamis_filter *filter,
                                       char **json,

@@ -248,30 +248,6 @@ pub extern "C" fn tamis_filter_candidate(
     })
 }
 
-/// Estimates the number of keys between two bounds, with the maximum error. `is_known` is false if the family
-/// cannot count.
-#[unsafe(no_mangle)]
-pub extern "C" fn tamis_filter_count(
-    filter: Option<&FilterHandle>,
-    lower: RangeBound,
-    upper: RangeBound,
-    mut is_known: Option<&mut MaybeUninit<bool>>,
-    mut count: Option<&mut MaybeUninit<u64>>,
-    mut error_max: Option<&mut MaybeUninit<u64>>,
-    message: Option<&mut MaybeUninit<*mut c_char>>,
-) -> Code {
-    clear(&mut is_known);
-    clear(&mut count);
-    clear(&mut error_max);
-    call(message, || {
-        let selection = selection(lower, upper)?;
-        let Some(found) = self::filter(filter)?.count(key_range(&selection)) else { return Ok(()) };
-        put(count, "count", found.keys)?;
-        put(error_max, "error_max", found.error_max)?;
-        put(is_known, "is_known", true)
-    })
-}
-
 /// Returns family, number of keys, size, predicted false positive rate and design as JSON. Free it with tamis_text_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_describe(

@@ -566,9 +566,6 @@ static void use_filters(void) {
         CALL(tamis_filter_candidate(filter, any_bound(), any_bound(), (int32_t)below(4) - 1, one_in(8) ? NULL : &kind,
                                     one_in(8) ? NULL : &candidate, message));
         tamis_value_free(&candidate);
-        uint64_t count, error_max;
-        CALL(tamis_filter_count(filter, any_bound(), any_bound(), one_in(8) ? NULL : &answer, one_in(8) ? NULL : &count,
-                                one_in(8) ? NULL : &error_max, message));
     }
     }
     free_owned();

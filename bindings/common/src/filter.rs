@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tamis_filter::{
-    AnyFilter, Budget, Candidate, Count, Digester, Direction, Family, Filter as _, FilterSpec, KeyRange,
-    KeySet, RangeProbe, Samples,
+    AnyFilter, Budget, Candidate, Digester, Direction, Family, Filter as _, FilterSpec, KeyRange,
+    KeySet, Probe, RangeProbe, Samples,
     auto::{self, Part},
     envelope::Envelope,
 };
@@ -166,13 +166,13 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
     /// Whether the filter may contain the key.
     #[inline]
     pub fn may_contain(&self, key: &[u8]) -> bool {
-        self.filter.may_contain_key(&self.digester, key)
+        self.filter.may_contain(&Probe::new(key, &self.digester))
     }
 
     /// Whether the filter may contain a key in the range.
     #[inline]
     pub fn may_contain_range(&self, range: KeyRange<'_>) -> bool {
-        self.filter.may_contain_key_in(&self.digester, range)
+        self.filter.may_contain_range(&RangeProbe::new(range, &self.digester))
     }
 
     /// [`OpenFilter::may_contain`] for many keys.
@@ -196,11 +196,6 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
             true => self.filter.candidate(&probe, direction),
             false => Candidate::Absent,
         }
-    }
-
-    /// Estimates the number of keys in the range, if the family supports it.
-    pub fn count(&self, range: KeyRange<'_>) -> Option<Count> {
-        self.filter.count(&RangeProbe::new(range, &self.digester))
     }
 
     /// Name of the family.

@@ -219,17 +219,6 @@ impl Filter {
         })
     }
 
-    /// An estimate of the number of keys between two keys and its maximum error; `None` if the family cannot count.
-    #[pyo3(signature = (lower = None, upper = None))]
-    fn count(
-        &self,
-        lower: Option<&Bound<'_, PyAny>>,
-        upper: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Option<(u64, u64)>> {
-        let selection = selection(bounds::half_open(self.codec, lower, upper)?);
-        Ok(self.filter.count(key_range(&selection)).map(|count| (count.keys, count.error_max)))
-    }
-
     /// The name of the family.
     #[getter]
     fn family(&self) -> &'static str {

@@ -4,7 +4,7 @@
 //! the rows of one family only.
 
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Samples,
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, Samples,
 };
 
 /// False positives of a column: one standard deviation is 1 % of the rate.
@@ -74,7 +74,7 @@ fn count(
             *query = scatter(keys.len() as u64 + query_count, seed);
             query_count += 1;
         }
-        let positives = queries.iter().filter(|query| filter.may_contain_key(&digester, *query));
+        let positives = queries.iter().filter(|query| filter.may_contain(&Probe::new(*query, &digester)));
         positive_count += positives.count() as u64;
     }
     count.queries += query_count;

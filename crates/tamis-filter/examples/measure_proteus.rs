@@ -173,15 +173,21 @@ fn query_pass(
     queries: &Timed<'_>,
     count: usize,
 ) -> usize {
-    let has = |(left, right): &Bounds| filter.may_contain_key_in(digester, KeyRange::closed(left, right));
+    let has = |(left, right): &Bounds| {
+        filter.may_contain_range(&RangeProbe::new(KeyRange::closed(left, right), digester))
+    };
     match queries {
         Timed::Points(keys) => {
-            keys.iter().take(count).filter(|key| filter.may_contain_key(digester, *key)).count()
+            keys.iter().take(count).filter(|key| filter.may_contain(&Probe::new(*key, digester))).count()
         }
         Timed::Ranges(ranges) => ranges.iter().take(count).filter(|range| has(range)).count(),
         Timed::Mixed(queries) => {
             let of = |query: &Bounds| {
-                if query.0 == query.1 { filter.may_contain_key(digester, &query.0) } else { has(query) }
+                if query.0 == query.1 {
+                    filter.may_contain(&Probe::new(&query.0, digester))
+                } else {
+                    has(query)
+                }
             };
             queries.iter().take(count).filter(|query| of(query)).count()
         }

@@ -20,7 +20,8 @@ use std::time::Instant;
 
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Samples,
+    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Probe,
+    RangeProbe, Samples,
 };
 use tamis_workload::{
     Calibration, KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, SplitMix64, non_empty_ranges,
@@ -81,11 +82,11 @@ impl Subject {
     }
 
     fn ask_point(&self, (key, _): &Bounds) -> bool {
-        self.filter.may_contain_key(&self.digester, key)
+        self.filter.may_contain(&Probe::new(key, &self.digester))
     }
 
     fn ask_range(&self, (lower, upper): &Bounds) -> bool {
-        self.filter.may_contain_key_in(&self.digester, KeyRange::closed(lower, upper))
+        self.filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), &self.digester))
     }
 
     /// The number of positive queries. Either all of them are points or none is: the decision is not part of the time.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Bound;
 
-use crate::{Digester, KeyRange, Probe, RangeProbe, Upper};
+use crate::{KeyRange, Probe, RangeProbe, Upper};
 
 /// Direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,15 +46,6 @@ impl Candidate {
     }
 }
 
-/// An estimate of the number of keys in a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    /// The estimate.
-    pub keys: u64,
-    /// Maximum difference from the exact number, in either direction.
-    pub error_max: u64,
-}
-
 /// A filter over the sorted keys of one table.
 ///
 /// `false`, [`Candidate::Absent`] and the bytes of a candidate are guarantees; everything else abstains. Each method
@@ -75,18 +66,6 @@ pub trait Filter {
             && probe.point().is_none_or(|point| self.may_contain(point))
     }
 
-    /// [`Filter::may_contain`] for a key that is looked up in this filter only.
-    #[inline]
-    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
-        self.may_contain(&Probe::new(key, digester))
-    }
-
-    /// [`Filter::may_contain_range`] for a range that is looked up in this filter only.
-    #[inline]
-    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        self.may_contain_range(&RangeProbe::new(range, digester))
-    }
-
     /// Prefetches the bytes that [`Filter::may_contain`] will read, to look up one key in several filters.
     fn prefetch(&self, probe: &Probe<'_>) {
         let _ = probe;
@@ -97,11 +76,6 @@ pub trait Filter {
     fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
         let _ = (probe, direction);
         Candidate::Unknown
-    }
-
-    /// The number of keys in the range, if the family can estimate it.
-    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
-        probe.range().is_empty().then_some(Count { keys: 0, error_max: 0 })
     }
 
     /// Number of distinct keys.

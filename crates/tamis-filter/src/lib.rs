@@ -56,7 +56,7 @@ pub mod trie;
 pub use builder::{Budget, FilterBuilder, Samples};
 pub use error::{BuildError, DecodeError};
 pub use family::Family;
-pub use filter::{Candidate, Count, Direction, Filter};
+pub use filter::{Candidate, Direction, Filter};
 pub use hash::{DIGEST_NAME, Digester, mix64};
 pub use key_range::{KeyRange, Upper};
 pub use key_set::KeySet;

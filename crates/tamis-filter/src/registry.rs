@@ -12,7 +12,7 @@ use crate::proteus::{ProteusBuilder, ProteusFilter};
 use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
-    BuildError, Candidate, Count, DecodeError, Direction, Family, Filter, FilterBuilder, Probe, RangeProbe,
+    BuildError, Candidate, DecodeError, Direction, Family, Filter, FilterBuilder, Probe, RangeProbe,
 };
 
 impl Family {
@@ -167,10 +167,6 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
 
     fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
         each!(self, filter => filter.candidate(probe, direction))
-    }
-
-    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
-        each!(self, filter => filter.count(probe))
     }
 
     fn key_count(&self) -> u64 {

@@ -23,7 +23,6 @@
 
 mod builder;
 mod candidate;
-mod count;
 mod reader;
 mod suffix;
 mod walk;

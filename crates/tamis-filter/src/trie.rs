@@ -16,7 +16,7 @@
 //! - `plan.rs`: the cost in bytes of a height and a cut, and the choice of both.
 //! - `encode.rs`: writes the levels; `layout.rs`: the offsets of the parts in the bytes.
 //! - `node.rs`: nodes, labels and results of steps; `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node.
-//! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: the number of keys before a bound.
+//! - `cursor.rs`: a position with its path: seek, next, prev.
 //! - `index.rs`: complete keys with values of one size, [`TrieIndex`]. `key_suffixes.rs`: the bytes of its keys below the
 //!   leaves.
 //!
@@ -31,7 +31,6 @@ mod layout;
 mod levels;
 mod node;
 mod plan;
-mod rank;
 mod reader;
 mod sparse;
 
@@ -44,7 +43,6 @@ pub(crate) use node::{Divergence, Edge, Leaf, Node, WalkResult};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
 pub(crate) use plan::{LevelCounts, LevelTally, Plan, capped_level_bytes, level_bytes, plan, plan_within};
-pub(crate) use rank::{Side, count_between};
 pub(crate) use reader::Trie;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use log::warn;
 use slatedb::bytes::BufMut;
 use slatedb::{Filter, FilterQuery, FilterTarget};
-use tamis_filter::{AnyFilter, DecodeError, Digester, Filter as _, KeyRange};
+use tamis_filter::{AnyFilter, DecodeError, Digester, Filter as _, KeyRange, Probe, RangeProbe};
 
 use crate::counters::count;
 use crate::frame::{self, SharedBytes};
@@ -34,13 +34,13 @@ impl OpenFilter {
 
     fn may_contain(&self, target: &FilterTarget) -> bool {
         match target {
-            FilterTarget::Point(key) => self.filter.may_contain_key(&self.digester, key),
+            FilterTarget::Point(key) => self.filter.may_contain(&Probe::new(key, &self.digester)),
             FilterTarget::Prefix(prefix) => {
-                self.filter.may_contain_key_in(&self.digester, KeyRange::prefix(prefix))
+                self.filter.may_contain_range(&RangeProbe::new(KeyRange::prefix(prefix), &self.digester))
             }
             FilterTarget::Range { lower, upper } => {
                 let range = key_range(bytes_of(lower), bytes_of(upper));
-                self.filter.may_contain_key_in(&self.digester, range)
+                self.filter.may_contain_range(&RangeProbe::new(range, &self.digester))
             }
         }
     }

@@ -12,7 +12,7 @@ use tamis_bench::{
     BenchError, Context, Row,
     filter::{FilterInput, Plan, answers, median_of_passes},
 };
-use tamis_filter::{Budget, Digester, Filter, KeySet};
+use tamis_filter::{Budget, Digester, Filter, KeySet, Probe};
 
 use bloom::Bloom;
 pub(crate) use bloom::Scheme;
@@ -58,13 +58,13 @@ fn measure_form(
     context: &Context<'_>,
 ) -> Result<Row, BenchError> {
     let digester = Digester::new(context.seed());
-    if !input.keys.iter().all(|key| filter.may_contain_key(&digester, key)) {
+    if !input.keys.iter().all(|key| filter.may_contain(&Probe::new(key, &digester))) {
         return Err(BenchError::Other(format!("{name} rejected a stored key")));
     }
     let answers = answers(filter, &digester, &input.keys, &input.queries);
     let query_ns = median_of_passes(context.clock(), input.queries.len(), || {
         let keys = input.queries.iter().map(|(key, _)| key);
-        black_box(keys.filter(|key| filter.may_contain_key(&digester, key)).count());
+        black_box(keys.filter(|key| filter.may_contain(&Probe::new(key, &digester))).count());
     });
     let row = Row::new()
         .with("fpr", answers.fpr())

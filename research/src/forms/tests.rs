@@ -1,6 +1,6 @@
 //! No form has false negatives, and all have the rate of their formula.
 
-use tamis_filter::{Digester, KeySet};
+use tamis_filter::{Digester, KeySet, Probe};
 
 use super::*;
 
@@ -11,9 +11,9 @@ fn forms_have_no_false_negatives_and_the_rate_of_the_formula() {
     let digester = Digester::new(5);
     for name in Scheme::ALL.map(Scheme::name).into_iter().chain([Fuse::NAME]) {
         let filter = build(name, 10.0, &keys, 5).expect("possible").expect("a research form");
-        assert!(keys.iter().all(|key| filter.may_contain_key(&digester, key)), "{name}");
+        assert!(keys.iter().all(|key| filter.may_contain(&Probe::new(key, &digester))), "{name}");
         let query_count = 1_000_000_u64;
-        let is_positive = |query: &u64| filter.may_contain_key(&digester, &(query * 3 + 1).to_be_bytes());
+        let is_positive = |query: &u64| filter.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester));
         let measured = (0..query_count).filter(is_positive).count() as f64 / query_count as f64;
         let predicted = filter.predicted_fpr().expect("a formula");
         assert!((measured / predicted - 1.0).abs() < 0.06, "{name}: {measured} {predicted}");

@@ -490,18 +490,6 @@ fn query(bytes: &[u8], random: &mut Random) {
         )
     });
     tamis_value_free(Some(results::written(&mut candidate)));
-    let (mut count, mut error) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    Message::expect(|message| {
-        tamis_filter_count(
-            filter,
-            lower,
-            upper,
-            Some(&mut answer),
-            Some(&mut count),
-            Some(&mut error),
-            message,
-        )
-    });
     let mut json = MaybeUninit::uninit();
     Message::expect(|message| tamis_filter_describe(filter, Some(&mut json), message));
     take_text(&mut json);

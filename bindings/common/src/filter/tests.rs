@@ -43,7 +43,7 @@ fn filters_of_every_family_accept_their_keys() {
 }
 
 #[test]
-fn range_filters_return_candidates_and_counts() {
+fn range_filters_return_candidates() {
     let mut builder = Builder::new("surf-real:bits=8", 0).unwrap();
     for key in keys() {
         builder.add(&key).unwrap();
@@ -53,8 +53,6 @@ fn range_filters_return_candidates_and_counts() {
     assert!(matches!(filter.candidate(whole, scan::Direction::Forward), Candidate::Bytes(_)));
     let empty = range(5, 4);
     assert_eq!(filter.candidate(key_range(&empty), scan::Direction::Backward), Candidate::Absent);
-    let count = filter.count(whole).unwrap();
-    assert!(count.keys.abs_diff(2_000) <= count.error_max, "{count:?}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::{hint::black_box, time::Duration};
 
 use tamis::{Clock as _, SystemClock};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, Samples,
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter as _, FilterSpec, KeyRange, Probe,
+    RangeProbe, Samples,
 };
 
 use super::{
@@ -155,11 +156,12 @@ fn query_time(
     if let Some(points) = queries.points() {
         let pass = |count| {
             let keys = points.bytes.chunks_exact(points.key_bytes).take(count);
-            black_box(keys.filter(|key| filter.may_contain_key(digester, key)).count());
+            black_box(keys.filter(|key| filter.may_contain(&Probe::new(key, digester))).count());
         };
         return calibration.time(clock, queries.len(), pass);
     }
-    let has = |lower, upper| filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
+    let has =
+        |lower, upper| filter.may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), digester));
     if queries.iter().all(|(lower, upper)| lower != upper) {
         return calibration.time(clock, queries.len(), |count| {
             black_box(queries.iter().take(count).filter(|(lower, upper)| has(lower, upper)).count());
@@ -171,8 +173,8 @@ fn query_time(
     let all: Vec<Query<'_>> = queries.iter().map(of).collect();
     calibration.time(clock, queries.len(), |count| {
         let answers = all.iter().take(count).map(|query| match query {
-            Query::Point(key) => filter.may_contain_key(digester, key),
-            Query::Range(range) => filter.may_contain_key_in(digester, *range),
+            Query::Point(key) => filter.may_contain(&Probe::new(key, digester)),
+            Query::Range(range) => filter.may_contain_range(&RangeProbe::new(*range, digester)),
         });
         black_box(answers.filter(|answer| *answer).count());
     })

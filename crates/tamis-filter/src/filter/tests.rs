@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Candidate, Count, Direction, Filter};
+use super::{Candidate, Direction, Filter};
 use crate::{DecodeError, Digester, KeyRange, Probe, RangeProbe};
 
 /// A reader with nothing but the required methods.
@@ -35,17 +35,14 @@ fn every_method_abstains_by_default() {
     let digester = Digester::new(1);
     let probe = Probe::new(b"b", &digester);
     assert!(Silent.may_contain(&probe));
-    assert!(Silent.may_contain_key(&digester, b"b"));
     Silent.prefetch(&probe);
     for range in [KeyRange::ALL, KeyRange::prefix(b"b"), KeyRange::point(b"b"), KeyRange::closed(b"a", b"c")]
     {
         let probe = RangeProbe::new(range, &digester);
         assert!(Silent.may_contain_range(&probe), "{range:?}");
-        assert!(Silent.may_contain_key_in(&digester, range), "{range:?}");
         for direction in [Direction::Forward, Direction::Backward] {
             assert_eq!(Silent.candidate(&probe, direction), Candidate::Unknown, "{range:?}");
         }
-        assert_eq!(Silent.count(&probe), None);
     }
     assert_eq!(probe.digest_count(), 0);
 }
@@ -55,6 +52,4 @@ fn every_family_rejects_a_range_without_any_byte_string() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::closed(b"c", b"a"), &digester);
     assert!(!Silent.may_contain_range(&probe));
-    assert!(!Silent.may_contain_key_in(&digester, *probe.range()));
-    assert_eq!(Silent.count(&probe), Some(Count { keys: 0, error_max: 0 }));
 }

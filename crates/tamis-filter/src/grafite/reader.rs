@@ -9,7 +9,7 @@ use super::symbols::{POSITIONS_MAX, Symbols};
 use super::window::{ByteWindow, Window};
 use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::{Count, DecodeError, Filter, KeyRange, Probe, RangeProbe};
+use crate::{DecodeError, Filter, KeyRange, Probe, RangeProbe};
 
 const FLAGS: u8 = FLAG_WHOLE | FLAG_FIXED | FLAG_EXACT | FLAG_SYMBOLS | FLAG_ENDS_INSIDE;
 
@@ -221,18 +221,6 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         // The interval wraps around.
         next.is_some() || view.hashes.successor(0).is_some_and(|(_, least)| least < span - to_end)
     }
-
-    /// Number of stored hashes in an interval.
-    fn count_hashes(&self, view: &View<'_>, interval: &Interval) -> u64 {
-        let Interval { start, span } = *interval;
-        let to_end = self.last - start;
-        let before = view.hashes.rank(start);
-        let rank = |value: u64| if value > self.last { self.hash_count } else { view.hashes.rank(value) };
-        if span <= to_end {
-            return rank(start.saturating_add(span).saturating_add(1)).saturating_sub(before);
-        }
-        self.hash_count.saturating_sub(before).saturating_add(rank(span - to_end))
-    }
 }
 
 impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
@@ -260,36 +248,6 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
         {
             view.hashes.prefetch(interval.start);
         }
-    }
-
-    /// Counts hashes, less the expected number of other keys with these hashes. Unknown if keys share windows, and for
-    /// ranges longer than a block.
-    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
-        let range = probe.range();
-        if range.is_empty() || self.envelope.key_count == 0 {
-            return Some(Count { keys: 0, error_max: 0 });
-        }
-        if self.hash_count != self.envelope.key_count {
-            return None;
-        }
-        let view = self.view()?;
-        let image = self.image_of_range(&view, range);
-        let (found, span) = match &image {
-            Image::Empty => (0, 0),
-            Image::TooLong => return None,
-            Image::One(interval) => (self.count_hashes(&view, interval), interval.span),
-            Image::Two(first, second) => (
-                self.count_hashes(&view, first).saturating_add(self.count_hashes(&view, second)),
-                first.span.saturating_add(second.span),
-            ),
-        };
-        if self.hash.is_none() && self.window.is_exact() {
-            return Some(Count { keys: found, error_max: 0 });
-        }
-        let density = self.hash_count as f64 / (self.last as f64 + 1.0);
-        let strangers = if self.hash.is_some() { (density * (span as f64 + 1.0)) as u64 } else { 0 };
-        let keys = found.saturating_sub(strangers);
-        Some(Count { keys, error_max: keys.max(found - keys) })
     }
 
     fn key_count(&self) -> u64 {

@@ -74,14 +74,6 @@ impl Window {
             Self::Symbols(window) => window.is_whole(),
         }
     }
-
-    /// Whether the windows of a range are exactly those of the keys in it.
-    pub(super) fn is_exact(&self) -> bool {
-        match self {
-            Self::Bytes(window) => window.is_fixed,
-            Self::Symbols(window) => window.is_whole(),
-        }
-    }
 }
 
 /// Position and kind of windows of bytes.

@@ -9,7 +9,7 @@ use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
-use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe};
+use crate::{Candidate, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe};
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -133,15 +133,6 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
             Direction::Backward => view.greatest_candidate(range.upper),
         };
         candidate.within(range, direction)
-    }
-
-    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
-        let nothing = Count { keys: 0, error_max: 0 };
-        Some(
-            self.view()
-                .filter(|_| !probe.range().is_empty())
-                .map_or(nothing, |view| view.count(probe.range())),
-        )
     }
 
     fn key_count(&self) -> u64 {

@@ -78,27 +78,14 @@ fn check_candidate(candidate: &Candidate, truth: Option<&Vec<u8>>, direction: Di
     }
 }
 
-/// Every answer about a range, given the sorted keys. `leaf_keys_max`: most keys that a leaf represents.
-fn check_range<D: AsRef<[u8]>>(
-    filter: &SurfFilter<D>,
-    keys: &[Vec<u8>],
-    range: KeyRange<'_>,
-    leaf_keys_max: u64,
-) {
+/// Every answer about a range, given the sorted keys.
+fn check_range<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], range: KeyRange<'_>) {
     let digester = Digester::new(SEED);
     let probe = RangeProbe::new(range, &digester);
     let inside: Vec<&Vec<u8>> = keys.iter().filter(|key| range.contains(key)).collect();
     let answer = filter.may_contain_range(&probe);
-    assert_eq!(filter.may_contain_key_in(&digester, range), answer, "{range:?}");
     assert!(answer || inside.is_empty(), "{range:?} rejected, but holds {:?}", inside[0]);
     assert!(!answer || !range.is_empty(), "{range:?} holds no string");
-    let count = filter.count(&probe).unwrap();
-    assert!(count.error_max <= 2 * leaf_keys_max, "{range:?}: {count:?}");
-    assert!(
-        count.keys.abs_diff(inside.len() as u64) <= count.error_max,
-        "{range:?}: {count:?}, not {}",
-        inside.len()
-    );
     let what = format!("{range:?}");
     check_candidate(
         &filter.candidate(&probe, Direction::Forward),
@@ -147,7 +134,6 @@ fn check_points<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], others
         for (index, key) in keys.iter().chain(others).enumerate() {
             let answer = filter.may_contain(&Probe::new(key, &digester));
             assert!(answer || index >= keys.len(), "{key:?} rejected");
-            assert_eq!(answer, filter.may_contain_key(&digester, key), "with and without a probe: {key:?}");
         }
     }
 }
@@ -201,21 +187,14 @@ fn bounds(keys: &[Vec<u8>], count: usize, state: &mut u64) -> Vec<Vec<u8>> {
     bounds
 }
 
-fn check_everything<D: AsRef<[u8]>>(
-    filter: &SurfFilter<D>,
-    keys: &[Vec<u8>],
-    bounds: &[Vec<u8>],
-    leaf_keys_max: u64,
-) {
+fn check_everything<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], bounds: &[Vec<u8>]) {
     check_points(filter, keys, bounds);
     for (index, lower) in bounds.iter().enumerate() {
         let upper = &bounds[(index * 7 + 3) % bounds.len()];
-        check_range(filter, keys, KeyRange::point(lower), leaf_keys_max);
-        check_range(filter, keys, KeyRange::prefix(lower), leaf_keys_max);
+        check_range(filter, keys, KeyRange::point(lower));
+        check_range(filter, keys, KeyRange::prefix(lower));
         for lower in lowers(lower) {
-            uppers(upper)
-                .into_iter()
-                .for_each(|upper| check_range(filter, keys, KeyRange { lower, upper }, leaf_keys_max));
+            uppers(upper).into_iter().for_each(|upper| check_range(filter, keys, KeyRange { lower, upper }));
         }
     }
 }
@@ -231,7 +210,7 @@ fn hostile_keys_have_no_false_negatives_at_any_suffix_width() {
             let shape = [Shape::Best, Shape::Sparse, Shape::Dense][(width as usize / 3 + number) % 3];
             // Few bounds for long keys, which are copied.
             let bounds = bounds(&keys, if keys[0].len() > 1000 { 3 } else { 8 }, &mut state);
-            check_everything(&open(encode(&keys, suffix, shape)), &keys, &bounds, 1);
+            check_everything(&open(encode(&keys, suffix, shape)), &keys, &bounds);
         }
     }
 }
@@ -248,7 +227,7 @@ fn real_bits_beyond_the_end_of_keys_have_no_false_negatives() {
     for real in [9, 16, 24, 64] {
         let filter = open(encode(&keys, SuffixBits { hash: 0, real }, Shape::Best));
         let bounds = bounds(&keys, 200, &mut state);
-        check_everything(&filter, &keys, &bounds, 1);
+        check_everything(&filter, &keys, &bounds);
     }
 }
 
@@ -268,11 +247,11 @@ fn bounds_within_a_stem_before_a_full_level_have_no_false_negatives() {
         }
         for shape in [Shape::Dense, Shape::Best] {
             let filter = open(encode(&keys, SuffixBits { hash: 0, real: 4 }, shape));
-            check_everything(&filter, &keys, &sorted(bounds.clone()), 1);
+            check_everything(&filter, &keys, &sorted(bounds.clone()));
             for (lower, upper) in
                 bounds.iter().flat_map(|lower| bounds.iter().map(move |upper| (lower, upper)))
             {
-                check_range(&filter, &keys, KeyRange::closed(lower, upper), 1);
+                check_range(&filter, &keys, KeyRange::closed(lower, upper));
             }
         }
     }
@@ -308,9 +287,8 @@ fn all_ranges(strings: &[Vec<u8>]) -> Vec<(KeyRange<'_>, u32)> {
     ranges
 }
 
-/// All sets of strings of a universe: every range is answered correctly, and every `count_step`-th is counted
-/// correctly. Cut, height and suffix take all combinations from set to set.
-fn check_universe(strings: &[Vec<u8>], count_step: usize) {
+/// All sets of strings of a universe: every range is answered correctly. Cut, height and suffix take all combinations from set to set.
+fn check_universe(strings: &[Vec<u8>]) {
     let ranges = all_ranges(strings);
     let digester = Digester::new(SEED);
     for set in 1..1_u32 << strings.len() {
@@ -324,34 +302,27 @@ fn check_universe(strings: &[Vec<u8>], count_step: usize) {
         let shape = [Shape::Best, Shape::Sparse, Shape::Dense, Shape::Capped(1 + turn % 2)][turn / 2 % 4];
         let suffix = SuffixBits { hash: 0, real: [0, 3, 8, 16][turn / 8 % 4] };
         let filter = open(encode(&keys, suffix, shape));
-        for (index, (range, mask)) in ranges.iter().enumerate() {
+        for (range, mask) in &ranges {
             let probe = RangeProbe::new(*range, &digester);
             let truth = (mask & set).count_ones();
             let answer = filter.may_contain_range(&probe);
             assert!(answer || truth == 0, "{keys:?} {range:?} {shape:?} {suffix:?}");
             assert!(!answer || !range.is_empty(), "{range:?} holds no string");
-            if (index + turn).is_multiple_of(count_step) {
-                let count = filter.count(&probe).unwrap();
-                assert!(
-                    count.keys.abs_diff(u64::from(truth)) <= count.error_max,
-                    "{keys:?} {range:?} {shape:?}: {count:?} {truth}"
-                );
-            }
         }
         if turn.is_multiple_of(256) {
-            check_everything(&filter, &keys, strings, 15);
+            check_everything(&filter, &keys, strings);
         }
     }
 }
 
 #[test]
 fn all_ranges_of_all_sets_of_strings_of_two_symbols_are_answered_correctly() {
-    check_universe(&universe(&[0x00, 0xff], 3), 61);
+    check_universe(&universe(&[0x00, 0xff], 3));
 }
 
 #[test]
 fn all_ranges_of_all_sets_of_strings_of_three_symbols_are_answered_correctly() {
-    check_universe(&universe(&[0x00, 0x61, 0xff], 2), 7);
+    check_universe(&universe(&[0x00, 0x61, 0xff], 2));
 }
 
 /// Pairs of keys that share a long prefix with each other, but not with other pairs.
@@ -381,9 +352,9 @@ fn long_shared_prefixes_take_at_most_64_bits_per_key() {
             check_points(&filter, &keys, &some);
             for bound in bounds(&keys, 30, &mut state) {
                 let other = &keys[(next(&mut state) % keys.len() as u64) as usize];
-                check_range(&filter, &keys, KeyRange::closed(&bound, other), 2);
-                check_range(&filter, &keys, KeyRange::closed(other, &bound), 2);
-                check_range(&filter, &keys, KeyRange::prefix(&bound), 2);
+                check_range(&filter, &keys, KeyRange::closed(&bound, other));
+                check_range(&filter, &keys, KeyRange::closed(other, &bound));
+                check_range(&filter, &keys, KeyRange::prefix(&bound));
             }
         }
     }
@@ -397,9 +368,8 @@ fn capped_heights_count_the_keys_below_their_leaves() {
             for suffix in [SuffixBits::default(), SuffixBits { hash: 2, real: 6 }] {
                 let filter = open(encode(&keys, suffix, Shape::Capped(height)));
                 let bounds = bounds(&keys, 20, &mut state);
-                check_everything(&filter, &keys, &bounds, keys.len() as u64);
-                let all = filter.count(&RangeProbe::new(KeyRange::ALL, &Digester::new(SEED))).unwrap();
-                assert_eq!((all.keys, all.error_max), (keys.len() as u64, 0));
+                check_everything(&filter, &keys, &bounds);
+                assert_eq!(filter.key_count(), keys.len() as u64);
             }
         }
     }
@@ -413,7 +383,7 @@ fn a_filter_at_any_address_gives_the_same_answers() {
     for shift in 0..9 {
         let mut room = vec![0x55; shift];
         room.extend_from_slice(&bytes);
-        check_everything(&open(&room[shift..]), keys, &bounds, 1);
+        check_everything(&open(&room[shift..]), keys, &bounds);
     }
 }
 
@@ -443,7 +413,6 @@ fn damaged_payloads_do_not_panic() {
                     let probe =
                         RangeProbe::new(KeyRange { lower: Bound::Included(&bound), upper }, &digester);
                     let _ = filter.may_contain_range(&probe);
-                    let _ = filter.count(&probe);
                     let _ = greatest_candidate(&filter, upper);
                 }
             }

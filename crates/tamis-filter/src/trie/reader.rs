@@ -202,34 +202,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// The child of the first label with a child at or after a position, in the node or after it in its level.
-    pub(super) fn next_child(&self, node: &Node, at: u32) -> Node {
-        if self.is_dense(node) {
-            let number = self.dense_children_before(node.number, at).wrapping_add(1);
-            self.node(number.max(node.number))
-        } else {
-            self.sparse_child(at)
-        }
-    }
-
-    /// The position of the first label of a node.
-    pub(super) fn node_start(&self, node: &Node) -> u32 {
-        if self.is_dense(node) { 0 } else { node.start() }
-    }
-
-    pub(super) fn node_end(&self, node: &Node) -> u32 {
-        if self.is_dense(node) { 256 } else { self.sparse_end(*node) }
-    }
-
-    /// Whether two nodes are the same.
-    pub(super) const fn is_same(&self, left: &Node, right: &Node) -> bool {
-        if self.is_dense(left) || self.is_dense(right) {
-            left.number == right.number
-        } else {
-            left.block == right.block && left.range == right.range
-        }
-    }
-
     /// The number of a node in level order; the number of nodes if it is beyond the last one.
     #[inline(always)]
     pub(crate) fn number(&self, node: &Node) -> u32 {
@@ -256,13 +228,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         } else {
             u64::from(counts.dense_leaf_count) + u64::from(self.sparse_leaves_before(at))
         }
-    }
-
-    /// Labels without a child before a position, which may be after the last label.
-    #[inline(always)]
-    pub(super) fn leaves_before(&self, node: &Node, at: u32) -> u64 {
-        let leaves = self.leaf_number(Leaf { number: node.number, at });
-        leaves.min(self.layout.counts.leaf_count())
     }
 
     /// Whether the path to a node is a key.

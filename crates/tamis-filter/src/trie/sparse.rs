@@ -362,16 +362,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some(self.sparse_edge(edge.node, number, block, 1 << index, label_at(block, index)))
     }
 
-    /// The position after the last label of a node.
-    pub(super) fn sparse_end(&self, node: Node) -> u32 {
-        let mut end = node.block << 6;
-        let _: Option<()> = self.search(node, |part| {
-            end = part.number << 6 | (64 - part.range.leading_zeros());
-            None
-        });
-        end
-    }
-
     /// Follows a key from the first sparse node on; `depth` bytes lead to it.
     #[inline(always)]
     pub(super) fn walk_sparse(&self, lookahead: &Lookahead, key: &[u8], depth: usize) -> WalkResult {

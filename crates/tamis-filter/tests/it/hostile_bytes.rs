@@ -20,16 +20,14 @@ fn exercise_with(bytes: &[u8], keys: &[&[u8]]) {
     let _ = filter.design(&mut String::new());
     for &key in keys {
         let _ = filter.may_contain(&Probe::new(key, &digester));
-        let _ = filter.may_contain_key(&digester, key);
+        let _ = filter.may_contain(&Probe::new(key, &digester));
         filter.prefetch(&Probe::new(key, &digester));
         for range in [KeyRange::prefix(key), KeyRange::point(key), KeyRange::closed(key, b"b"), KeyRange::ALL]
         {
             let probe = RangeProbe::new(range, &digester);
             let _ = filter.may_contain_range(&probe);
-            let _ = filter.may_contain_key_in(&digester, range);
             let _ = filter.candidate(&probe, Direction::Forward);
             let _ = filter.candidate(&probe, Direction::Backward);
-            let _ = filter.count(&probe);
         }
         let above = KeyRange { lower: Bound::Excluded(key), upper: Upper::Open };
         let _ = filter.candidate(&RangeProbe::new(above, &digester), Direction::Forward);

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use tamis_filter::surf::SurfFilter;
 use tamis_filter::trie::{TrieCursor, TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Candidate, Count, Digester, Direction, Filter, KeyRange, Probe, RangeProbe,
+    AlignedBytes, AnyFilter, Candidate, Digester, Direction, Filter, KeyRange, Probe, RangeProbe,
 };
 
 use crate::sets::{SEED, build, next};
@@ -74,13 +74,12 @@ fn threads_that_share_a_surf_get_the_answers_of_one_thread() {
     for spec in ["surf-base", "surf-real:bits=9", "surf-mixed:hash=5,real=11"] {
         let filter = AnyFilter::open(build(&spec.parse().unwrap(), &keys, 100.0).unwrap()).unwrap();
         let digester = Digester::new(SEED);
-        check(strings.len(), |number| -> (bool, bool, Option<Count>, Candidate, Candidate) {
+        check(strings.len(), |number| -> (bool, bool, Candidate, Candidate) {
             let (lower, upper) = (&strings[number], &strings[(number * 31 + 1) % strings.len()]);
             let probe = RangeProbe::new(KeyRange::closed(lower.min(upper), lower.max(upper)), &digester);
             (
                 filter.may_contain(&Probe::new(lower, &digester)),
                 filter.may_contain_range(&probe),
-                filter.count(&probe),
                 filter.candidate(&probe, Direction::Forward),
                 filter.candidate(&probe, Direction::Backward),
             )

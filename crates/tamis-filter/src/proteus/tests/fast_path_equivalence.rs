@@ -118,14 +118,14 @@ fn a_bloom_filter_returns_equal_answers_with_and_without_cached_digests() {
     let digester = Digester::new(SEED);
     for key in [&b""[..], b"1234567", b"123456789"] {
         assert!(!filter.may_contain(&Probe::new(key, &digester)));
-        assert!(!filter.may_contain_key(&digester, key));
+        assert!(!filter.may_contain(&Probe::new(key, &digester)));
     }
 }
 
 /// Compares the answers with a probe and without one for all kinds of ranges between two bounds.
 fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
     for range in ranges(lower, upper) {
-        let answer = filter.may_contain_key_in(&Digester::new(SEED), range);
+        let answer = filter.may_contain_range(&RangeProbe::new(range, &Digester::new(SEED)));
         assert_eq!(answer, has_range(filter, range), "{range:?}");
     }
 }
@@ -147,13 +147,23 @@ fn check_queries(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64)
             "{key:?} of {}",
             design_of(filter)
         );
-        assert_eq!(filter.may_contain_key(&digester, key), alone, "{key:?} of {}", design_of(filter));
+        assert_eq!(
+            filter.may_contain(&Probe::new(key, &digester)),
+            alone,
+            "{key:?} of {}",
+            design_of(filter)
+        );
     }
     for range in &ranges {
         let alone = filter.may_contain_range(&RangeProbe::new(*range, &digester));
         let other = general.may_contain_range(&RangeProbe::new(*range, &digester));
         assert_eq!(other, alone, "{range:?} of {}", design_of(filter));
-        assert_eq!(filter.may_contain_key_in(&digester, *range), alone, "{range:?} of {}", design_of(filter));
+        assert_eq!(
+            filter.may_contain_range(&RangeProbe::new(*range, &digester)),
+            alone,
+            "{range:?} of {}",
+            design_of(filter)
+        );
     }
 }
 
@@ -225,8 +235,8 @@ fn sets_return_the_answers_of_the_general_path() {
             check_ranges(&filter, lower, upper);
         }
         let near: Vec<Vec<u8>> = set.iter().map(|key| [key, b"x"].concat()).collect();
-        assert!(set.iter().all(|key| filter.may_contain_key(&digester, key)));
-        assert!(!near.iter().any(|key| filter.may_contain_key(&digester, key)));
+        assert!(set.iter().all(|key| filter.may_contain(&Probe::new(key, &digester))));
+        assert!(!near.iter().any(|key| filter.may_contain(&Probe::new(key, &digester))));
     }
 }
 
@@ -263,8 +273,10 @@ fn damaged_sets_do_not_panic() {
                 opened += 1;
                 keys.iter().for_each(|key| _ = filter.may_contain(&Probe::new(key, &digester)));
                 ranges.iter().for_each(|range| _ = has_range(&filter, *range));
-                keys.iter().for_each(|key| _ = filter.may_contain_key(&digester, key));
-                ranges.iter().for_each(|range| _ = filter.may_contain_key_in(&digester, *range));
+                keys.iter().for_each(|key| _ = filter.may_contain(&Probe::new(key, &digester)));
+                ranges
+                    .iter()
+                    .for_each(|range| _ = filter.may_contain_range(&RangeProbe::new(*range, &digester)));
             }
         }
     }

@@ -51,13 +51,9 @@ fn check_pairs(pair_count: u64) {
             with_last(&mut key, last, |key| {
                 assert!(filter.may_contain(&Probe::new(key, &digester)), "{pair}");
                 assert!(has_range(KeyRange::point(key)), "{pair}");
-                let count = filter.count(&RangeProbe::new(KeyRange::point(key), &digester)).unwrap();
-                assert!(count.keys.abs_diff(1) <= count.error_max && count.error_max <= 4, "{count:?}");
             });
         }
     }
-    let all = filter.count(&RangeProbe::new(KeyRange::ALL, &digester)).unwrap();
-    assert_eq!((all.keys, all.error_max), (key_count, 0));
     // Absent pairs begin with other bytes.
     for pair in pair_count..pair_count + 100 {
         begin(&mut key, pair);

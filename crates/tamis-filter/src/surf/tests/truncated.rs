@@ -6,11 +6,11 @@ use std::ops::Bound;
 
 use super::{
     SEED, Shape, all_ranges, bounds, encode, greatest_candidate, hostile_sets, least_candidate, lowers, open,
-    pairs, sorted, universe, uppers,
+    sorted, universe, uppers,
 };
 use crate::surf::{SuffixBits, SurfFilter};
 use crate::trie::Layout;
-use crate::{Candidate, Count, Digester, Filter, KeyRange, RangeProbe, Upper, envelope};
+use crate::{Candidate, Digester, Filter, KeyRange, RangeProbe, Upper, envelope};
 
 const BASE: SuffixBits = SuffixBits { hash: 0, real: 0 };
 
@@ -20,7 +20,6 @@ pub(super) struct Prefix {
     pub(super) bytes: Vec<u8>,
     /// It represents all keys that begin with it; otherwise only the key of these bytes, which is a prefix of others.
     is_leaf: bool,
-    key_count: u64,
 }
 
 /// The prefix of each sorted key up to the first byte that it shares with no other, and at most `height` bytes.
@@ -33,13 +32,9 @@ pub(super) fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
         let depth = 1 + before.max(after);
         if depth <= height {
             let bytes = key[..depth.min(key.len())].to_vec();
-            prefixes.push(Prefix { bytes, is_leaf: depth <= key.len(), key_count: 1 });
-        } else if let Some(last) = prefixes.last_mut()
-            && last.bytes == key[..height]
-        {
-            last.key_count += 1;
-        } else {
-            prefixes.push(Prefix { bytes: key[..height].to_vec(), is_leaf: true, key_count: 1 });
+            prefixes.push(Prefix { bytes, is_leaf: depth <= key.len() });
+        } else if prefixes.last().is_none_or(|last| last.bytes != key[..height]) {
+            prefixes.push(Prefix { bytes: key[..height].to_vec(), is_leaf: true });
         }
     }
     prefixes
@@ -214,67 +209,5 @@ fn candidates_are_absent_outside_of_the_stored_keys() {
         assert_eq!(ends(&filter, Bound::Included(b"q"), Upper::Included(b"l\xff")), absent);
         assert_eq!(ends(&filter, Bound::Excluded(b"\xff"), Upper::Excluded(b"m")), absent);
         assert_eq!(ends(&filter, Bound::Excluded(b"q"), Upper::Prefix(b"l")), absent);
-    }
-}
-
-/// Limits of the error of a count, and of its reported error.
-fn check_error(count: Count, truth: u64, prefixes: &[Prefix], range: &KeyRange<'_>) {
-    let hits = |bound: Option<&[u8]>| {
-        let capped = prefixes.iter().filter(|prefix| prefix.key_count > 1);
-        capped.into_iter().find(|prefix| bound.is_some_and(|bound| prefix.is_passed(bound)))
-    };
-    let (lower, upper) = (hits(Some(range.lower_bytes())), hits(range.upper_bytes()));
-    let keys_of = |hit: Option<&Prefix>| hit.map_or(0, |prefix| prefix.key_count);
-    let reported = 2 + keys_of(lower) + keys_of(upper);
-    let real = if lower == upper { 2 + keys_of(lower) } else { reported };
-    let error = count.keys.abs_diff(truth);
-    assert!(
-        error <= count.error_max && error <= real,
-        "{range:?}: {count:?} for {truth}, at most {real} wrong"
-    );
-    assert!(count.error_max <= reported, "{range:?}: {count:?} for {truth}, at most {reported} wrong");
-}
-
-fn check_errors(keys: &[Vec<u8>], bytes: Vec<u8>, suffix: SuffixBits, bounds: &[Vec<u8>]) -> u64 {
-    let prefixes = prefixes(keys, height(&bytes, suffix));
-    let filter = open(bytes);
-    let digester = Digester::new(SEED);
-    for (lower, upper) in bounds.iter().zip(bounds.iter().cycle().skip(7)) {
-        for lower in lowers(lower) {
-            for range in uppers(upper).map(|upper| KeyRange { lower, upper }) {
-                let truth = keys.iter().filter(|key| range.contains(key)).count() as u64;
-                let count = filter.count(&RangeProbe::new(range, &digester)).unwrap();
-                check_error(count, truth, &prefixes, &range);
-            }
-        }
-    }
-    prefixes.iter().map(|prefix| prefix.key_count).max().unwrap_or(0)
-}
-
-#[test]
-fn count_errors_are_at_most_two_and_the_keys_of_capped_leaves() {
-    let mut state = 71;
-    let mut capped_count = 0;
-    for keys in hostile_sets() {
-        for height in 1..6 {
-            for suffix in [BASE, SuffixBits { hash: 3, real: 0 }, SuffixBits { hash: 2, real: 12 }] {
-                let bytes = encode(&keys, suffix, Shape::Capped(height));
-                let most = check_errors(&keys, bytes, suffix, &bounds(&keys, 20, &mut state));
-                capped_count += u32::from(most > 1);
-            }
-        }
-    }
-    assert!(capped_count > 50, "{capped_count} filters have capped leaves");
-    // Capped by the bits per key, while keys are added and at the end.
-    let groups = |count: u64| {
-        let group = |number: u64| [&crate::mix64(number / 5, 0).to_be_bytes()[..], &[b'-'; 600]].concat();
-        sorted((0..count).map(|number| [&group(number)[..], &[number as u8]].concat()).collect())
-    };
-    for keys in [pairs(300, 300), groups(400), groups(12_000)] {
-        for suffix in [BASE, SuffixBits { hash: 0, real: 8 }] {
-            let bytes = encode(&keys, suffix, Shape::Best);
-            let most = check_errors(&keys, bytes, suffix, &bounds(&keys, 12, &mut state));
-            assert!(most > 1, "the height is cut");
-        }
     }
 }
