@@ -45,7 +45,8 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("tamis-bits", &[], &[]),
     ("tamis-workload", &[], &[]),
     ("tamis-vfs", &[], &["tamis-workload"]),
-    ("tamis-filter", &["tamis-bits"], &["tamis-workload"]),
+    // Its own tests enable the feature `trie-index`.
+    ("tamis-filter", &["tamis-bits"], &["tamis-filter", "tamis-workload"]),
     ("tamis", &["tamis-bits", "tamis-filter", "tamis-vfs"], &["tamis-workload"]),
     ("tamis-backup", &["tamis", "tamis-vfs"], &["tamis-workload"]),
     ("tamis-bench", &["tamis", "tamis-filter", "tamis-workload"], &[]),

@@ -17,16 +17,16 @@
 //! - `encode.rs`: writes the levels; `layout.rs`: the offsets of the parts in the bytes.
 //! - `node.rs`: nodes, labels and results of steps; `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node.
 //! - `cursor.rs`: a position with its path: seek, next, prev.
-//! - `index.rs`: complete keys with values of one size, [`TrieIndex`]. `key_suffixes.rs`: the bytes of its keys below the
-//!   leaves.
+//! - `../internals/trie_index/`: complete keys with values of one size, for the experiments and tests.
 //!
 //! Bytes: section "Trie" of `docs/format/filter.md`.
 
 mod cursor;
 mod dense;
 mod encode;
+#[cfg(any(test, feature = "trie-index"))]
+#[path = "../internals/trie_index/mod.rs"]
 mod index;
-mod key_suffixes;
 mod layout;
 mod levels;
 mod node;
@@ -36,6 +36,7 @@ mod sparse;
 
 pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};
+#[cfg(any(test, feature = "trie-index"))]
 pub use index::{TrieCursor, TrieIndex, TrieIndexBuilder};
 pub(crate) use layout::{Layout, TRAILER_BYTES};
 pub(crate) use levels::{Depth, LeafWords, Levels, WordBits, shared_bytes};

@@ -82,7 +82,7 @@ impl<S: Steps> View<'_, S> {
     /// The stored bits of a leaf, with bits after them; `None` if it represents several keys and so has none.
     #[inline(always)]
     fn field_at(&self, index: u64) -> Option<u64> {
-        if self.trie.may_be_capped(index) && self.trie.keys_of_leaf(index) > 1 {
+        if self.trie.has_several_keys(index) {
             return None;
         }
         let width = self.widths.width();

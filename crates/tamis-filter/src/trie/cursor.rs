@@ -40,6 +40,7 @@ impl Cursor {
     }
 
     /// Appends to the path the bytes of the key that the trie does not have, until the next move.
+    #[cfg(any(test, feature = "trie-index"))]
     #[inline(always)]
     pub(crate) fn extend_path(&mut self, suffix: &[u8]) {
         self.path.extend_from_slice(suffix);

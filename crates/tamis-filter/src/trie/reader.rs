@@ -4,7 +4,7 @@
 //! parent.
 
 use tamis_bits::kernel::{Portable, Steps};
-use tamis_bits::{EliasFano, RankBits, key_head, rank::Select};
+use tamis_bits::{EliasFano, key_head};
 
 use super::Layout;
 use super::layout::{Block, DENSE_NODE_BYTES, chunk};
@@ -215,12 +215,6 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// The number of a label without a child among the leaves.
     #[inline(always)]
-    pub(crate) fn leaf_index(&self, edge: &Edge) -> u64 {
-        self.leaf_number(edge.leaf())
-    }
-
-    /// [`Trie::leaf_index`] of the end of a walk.
-    #[inline(always)]
     pub(crate) fn leaf_number(&self, Leaf { number, at }: Leaf) -> u64 {
         let counts = &self.layout.counts;
         if number < counts.dense_node_count {
@@ -241,54 +235,23 @@ impl<'a, S: Steps> Trie<'a, S> {
         byte >> (number % 8) & 1 == 1 && number < self.layout.counts.node_count
     }
 
-    /// Prefix keys at nodes before another node; for damaged bytes at most the number of nodes.
-    pub(crate) fn prefix_keys_before(&self, node: &Node) -> u64 {
-        let counts = &self.layout.counts;
-        if counts.prefix_key_count == 0 {
-            return 0;
-        }
-        let bytes = self.bytes.get(self.layout.prefix_keys..).unwrap_or_default();
-        RankBits::open(bytes, u64::from(counts.node_count), Select::None)
-            .map_or(0, |(bits, _)| bits.rank(u64::from(self.number(node))))
-    }
-
-    /// Whether a leaf may represent several keys, without reading its count.
+    /// Whether a leaf represents several keys.
     #[inline(always)]
-    pub(crate) fn may_be_capped(&self, leaf_index: u64) -> bool {
-        let counts = &self.layout.counts;
-        counts.capped_leaf_count != 0
-            && leaf_index >= counts.leaf_count().saturating_sub(u64::from(counts.capped_leaf_count))
-    }
-
-    /// The number of keys of all leaves before a leaf number. Leaves above the last level of a capped trie count 1.
-    pub(crate) fn keys_before_leaf(&self, leaf_index: u64) -> u64 {
-        let counts = &self.layout.counts;
-        let first = counts.leaf_count().saturating_sub(u64::from(counts.capped_leaf_count));
-        let Some(last) = leaf_index.min(counts.leaf_count()).checked_sub(first + 1) else {
-            return leaf_index;
-        };
-        let bytes = self.bytes.get(self.layout.capped..).unwrap_or_default();
-        let ends = EliasFano::open(bytes, u64::from(counts.capped_leaf_count), counts.capped_key_count);
-        let end = ends.and_then(|(ends, _)| ends.get(last)).unwrap_or(last + 1);
-        // At most all keys, whose number fits in 64 bits: the layout rejects others.
-        first + end.min(counts.capped_key_count)
-    }
-
-    /// The number of keys that a leaf represents; 1 except for capped leaves.
-    #[inline(always)]
-    pub(crate) fn keys_of_leaf(&self, leaf_index: u64) -> u64 {
-        if self.may_be_capped(leaf_index) {
-            keys_of_capped_leaf(self.bytes, self.layout, leaf_index)
-        } else {
-            1
-        }
+    pub(crate) fn has_several_keys(&self, leaf_index: u64) -> bool {
+        self.layout.counts.capped_leaf_count != 0 && has_several_keys(self.bytes, self.layout, leaf_index)
     }
 }
 
-/// Not inlined, so that the common path does not keep the trie in memory.
+/// [`Trie::has_several_keys`] of a capped trie. Not inlined, so that the common path does not keep the trie in memory.
 #[cold]
 #[inline(never)]
-fn keys_of_capped_leaf(bytes: &[u8], layout: &Layout, leaf_index: u64) -> u64 {
-    let trie = Trie::new(bytes, layout);
-    trie.keys_before_leaf(leaf_index + 1).saturating_sub(trie.keys_before_leaf(leaf_index)).max(1)
+fn has_several_keys(bytes: &[u8], layout: &Layout, leaf_index: u64) -> bool {
+    let counts = &layout.counts;
+    let capped_count = u64::from(counts.capped_leaf_count);
+    let bytes = bytes.get(layout.capped..).unwrap_or_default();
+    let ends = EliasFano::open(bytes, capped_count, counts.capped_key_count);
+    let number = leaf_index.checked_sub(counts.leaf_count().saturating_sub(capped_count));
+    let (Some((ends, _)), Some(number)) = (ends, number) else { return false };
+    let before = number.checked_sub(1).map_or(Some(0), |before| ends.get(before));
+    before.zip(ends.get(number)).is_some_and(|(before, end)| end > before.saturating_add(1))
 }

@@ -1,4 +1,5 @@
-//! The trie as an index: complete keys, each with a value of a fixed number of bytes.
+//! The trie as an index: complete keys, each with a value of a fixed number of bytes. No store uses it: it compares the trie with other
+//! ordered maps, and the tests of the trie search complete keys with it.
 //!
 //! Built from sorted keys in one pass, used in place over any bytes. The trie holds of each key the bytes up to the first
 //! that no other key shares; the remaining bytes are stored for its leaf (`key_suffixes.rs`). A search costs a step for each
@@ -23,11 +24,15 @@
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed::PackedVec;
+use tamis_bits::{RankBits, rank::Select};
 
-use super::key_suffixes::{SuffixBuilder, SuffixLayout};
 use super::{
     Cursor, Depth, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, WalkResult, encode, plan,
 };
+mod key_suffixes;
+
+use key_suffixes::{SuffixBuilder, SuffixLayout};
+
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError, Direction};
 
@@ -178,7 +183,11 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 
 /// Number of the value of a prefix key: the values of leaves come first.
 fn prefix_ordinal(trie: &Trie<'_, impl Steps>, node: &Node) -> u64 {
-    trie.layout.counts.leaf_count() + trie.prefix_keys_before(node)
+    let counts = &trie.layout.counts;
+    let bytes = trie.bytes.get(trie.layout.prefix_keys..).unwrap_or_default();
+    let marks = RankBits::open(bytes, u64::from(counts.node_count), Select::None);
+    let before = marks.map_or(0, |(marks, _)| marks.rank(u64::from(trie.number(node))));
+    counts.leaf_count() + before
 }
 
 impl<D: AsRef<[u8]>> TrieIndex<D> {
@@ -331,7 +340,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline(always)]
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
-            cursor.extend_path(self.suffix(trie.leaf_index(&edge)));
+            cursor.extend_path(self.suffix(trie.leaf_number(edge.leaf())));
         }
     }
 }
@@ -387,7 +396,7 @@ impl<D: AsRef<[u8]>> TrieCursor<'_, D> {
     pub fn value(&self) -> Option<&[u8]> {
         let trie = self.index.trie();
         self.index.value(match self.cursor.stop()? {
-            Stop::Leaf(edge) => trie.leaf_index(&edge),
+            Stop::Leaf(edge) => trie.leaf_number(edge.leaf()),
             Stop::PrefixKey(node) => prefix_ordinal(&trie, &node),
         })
     }
