@@ -120,6 +120,28 @@ pub(crate) fn set_parameter<const N: usize>(
     *target.expect("fields are within the 16 bytes of parameters") = field;
 }
 
+/// Instead of a predicted rate.
+const NO_PREDICTION: f32 = -1.0;
+
+/// Offset of the predicted rate in the parameters of the families that store one.
+const PREDICTED_OFFSET: usize = 4;
+
+/// The predicted rate in the parameters; `None` if the builder predicted none.
+pub(crate) fn predicted_fpr(parameters: &[u8; PARAMETER_BYTES]) -> Result<Option<f64>, DecodeError> {
+    let predicted = f32::from_le_bytes(parameter(parameters, PREDICTED_OFFSET));
+    let is_rate = (0.0..=1.0).contains(&predicted);
+    if !is_rate && predicted.to_bits() != NO_PREDICTION.to_bits() {
+        return Err(DecodeError::Field { field: "predicted_fpr", got: u64::from(predicted.to_bits()) });
+    }
+    Ok(is_rate.then(|| f64::from(predicted)))
+}
+
+/// Sets the predicted rate.
+pub(crate) fn set_predicted_fpr(parameters: &mut [u8; PARAMETER_BYTES], predicted: Option<f64>) {
+    let predicted = predicted.map_or(NO_PREDICTION, |rate| rate.clamp(0.0, 1.0) as f32);
+    set_parameter(parameters, PREDICTED_OFFSET, predicted.to_le_bytes());
+}
+
 /// Returns an error if parameters from `offset` on are not zero.
 pub(crate) fn check_reserved(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> Result<(), DecodeError> {
     let reserved = parameters.iter().skip(offset).find(|byte| **byte != 0);

@@ -7,7 +7,7 @@ use super::counts::Counts;
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::design_search::Breadth;
 use super::keys::{Keys, Prefix};
-use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
+use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields};
 use super::model::{Model, is_surely_best, whole_set};
 use super::prefix_set::{TrieSetBuilder, encode_integers};
 use super::sizes::{integer_size, set_size};
@@ -282,7 +282,7 @@ impl ProteusBuilder {
             cap: self.prices.bloom_cap(has_set) as u32,
             key_bytes: if let Keys::Words(fixed, _) = &self.keys { fixed.byte_count } else { 0 },
             string_bytes: self.keys.string_bytes(),
-            predicted: predicted.map_or(NO_PREDICTION, |rate| rate as f32),
+            predicted,
             ..Fields::default()
         };
         let mut first = self.encode_first(design, budget_bytes, &mut fields)?;

@@ -19,9 +19,6 @@ pub(super) const BLOCK_BYTES: usize = 64;
 pub(super) const LEVEL_BYTES: usize = 12;
 /// Longest prefix.
 pub(super) const BIT_COUNT_MAX: u32 = 65_535 * 8;
-/// Instead of a predicted rate.
-pub(super) const NO_PREDICTION: f32 = -1.0;
-
 /// Bytes of a trie set in addition to the trie, the level table and the explicit bits.
 pub(super) const fn trie_overhead() -> u64 {
     TRAILER_BYTES as u64
@@ -94,7 +91,7 @@ pub(super) struct Parts {
     pub(super) bloom: Option<BloomPart>,
     /// Most tests in Bloom filters per query.
     pub(super) cap: u64,
-    pub(super) predicted: f32,
+    pub(super) predicted: Option<f64>,
 }
 
 /// The fields of the block and the parameters.
@@ -115,7 +112,7 @@ pub(super) struct Fields {
     pub(super) count: u64,
     pub(super) least: u64,
     pub(super) last: u64,
-    pub(super) predicted: f32,
+    pub(super) predicted: Option<f64>,
 }
 
 /// The number of a Bloom filter as first stage.
@@ -126,7 +123,7 @@ impl Fields {
         let mut parameters = [0; PARAMETER_BYTES];
         crate::envelope::set_parameter(&mut parameters, 0, [self.key_bytes]);
         crate::envelope::set_parameter(&mut parameters, 1, self.string_bytes.to_le_bytes());
-        crate::envelope::set_parameter(&mut parameters, 4, self.predicted.to_le_bytes());
+        crate::envelope::set_predicted_fpr(&mut parameters, self.predicted);
         parameters
     }
 
@@ -160,7 +157,7 @@ impl Fields {
         let [key_bytes] = crate::envelope::parameter(parameters, 0);
         let string_bytes = u16::from_le_bytes(crate::envelope::parameter(parameters, 1));
         let reserved = crate::envelope::parameter::<1>(parameters, 3);
-        let predicted = f32::from_le_bytes(crate::envelope::parameter(parameters, 4));
+        let predicted = crate::envelope::predicted_fpr(parameters)?;
         crate::envelope::check_reserved(parameters, 8)?;
         let (words, _) = block.as_chunks::<4>();
         let mut words = words.iter();
@@ -218,9 +215,6 @@ impl Parts {
         }
         let fixed = (fields.key_bytes > 0).then(|| FixedKeys::new(fields.key_bytes));
         let bit_count = fixed.map_or(BIT_COUNT_MAX, FixedKeys::bit_count);
-        if !(0.0..=1.0).contains(&fields.predicted) && fields.predicted != NO_PREDICTION {
-            return invalid("predicted_fpr", u64::from(fields.predicted.to_bits()));
-        }
         if fields.cap > Prices::PROBE_CAP_MAX {
             return invalid("probe_cap", u64::from(fields.cap));
         }

@@ -6,7 +6,7 @@ use tamis_bits::kernel::{self, Portable};
 
 use super::design::{Design, Stage};
 use super::fast_path::{FastFilter, FastPath};
-use super::layout::{FirstPart, NO_PREDICTION, Parts};
+use super::layout::{FirstPart, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
 use super::string_path::StringPath;
 use crate::envelope::{self, Envelope};
@@ -207,10 +207,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     }
 
     fn predicted_fpr(&self) -> Option<f64> {
-        match &self.parts {
-            None => Some(0.0),
-            Some(parts) => (parts.predicted != NO_PREDICTION).then(|| f64::from(parts.predicted)),
-        }
+        self.parts.as_ref().map_or(Some(0.0), |parts| parts.predicted)
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {

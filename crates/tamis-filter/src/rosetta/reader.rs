@@ -10,9 +10,6 @@ use super::walk::{End, Tree, Walk, node_of_key};
 use crate::envelope::{self, Envelope};
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
 
-/// Represents "no predicted rate" in the parameters.
-pub(super) const NO_PREDICTION: f32 = -1.0;
-
 /// The greatest number of a formula by which former builders chose the levels; it changes no answer.
 const FORMULA_MAX: u8 = 5;
 
@@ -22,7 +19,7 @@ pub struct RosettaFilter<D> {
     bytes: D,
     envelope: Envelope,
     key_bytes: u32,
-    predicted: f32,
+    predicted: Option<f64>,
     probe_cap: u32,
     /// Whether the step limit ended the search for levels.
     is_search_cut: bool,
@@ -34,16 +31,13 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
         let [level_count, formula] = envelope::parameter(&envelope.parameters, 0);
         let key_bytes = u32::from(u16::from_le_bytes(envelope::parameter(&envelope.parameters, 2)));
-        let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+        let predicted = envelope::predicted_fpr(&envelope.parameters)?;
         let probe_cap = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
         let [is_cut] = envelope::parameter(&envelope.parameters, 12);
         envelope::check_reserved(&envelope.parameters, 13)?;
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         if formula > FORMULA_MAX {
             return refuse("formula", u64::from(formula));
-        }
-        if !((0.0..=1.0).contains(&predicted) || predicted.to_bits() == NO_PREDICTION.to_bits()) {
-            return refuse("predicted_rate", u64::from(predicted.to_bits()));
         }
         if !(1..=PROBE_CAP_MAX).contains(&probe_cap) {
             return refuse("probe_cap", u64::from(probe_cap));
@@ -199,10 +193,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
     }
 
     fn predicted_fpr(&self) -> Option<f64> {
-        match self.envelope.key_count {
-            0 => Some(0.0),
-            _ => (self.predicted >= 0.0).then(|| f64::from(self.predicted)),
-        }
+        if self.envelope.key_count == 0 { Some(0.0) } else { self.predicted }
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {

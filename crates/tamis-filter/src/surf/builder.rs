@@ -5,10 +5,9 @@ use std::cell::RefCell;
 
 use tamis_bits::packed::{self, PackedVec};
 
-use super::reader::NO_PREDICTION;
 use super::suffix::{SuffixBits, word_after};
 use super::{BITS_PER_KEY_MAX, SMALL_SET_BYTES, SUFFIX_BITS_COUNTED_MAX, SurfFilter};
-use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
+use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter, set_predicted_fpr};
 use crate::parameters::Parameters;
 use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES, WordBits};
 use crate::{
@@ -241,7 +240,7 @@ impl SurfBuilder {
         if core.levels.key_count() == 0 {
             let mut filter = vec![0; ENVELOPE_BYTES];
             let mut parameters = [0; PARAMETER_BYTES];
-            set_parameter(&mut parameters, 4, NO_PREDICTION.to_le_bytes());
+            set_predicted_fpr(&mut parameters, None);
             Envelope::new(self.family, self.seed, 0, parameters).seal(&mut filter);
             return Ok(filter);
         }
@@ -298,10 +297,9 @@ impl SurfBuilder {
         filter.extend_from_slice(&encoded.trailer);
         // Without samples: the rate of points that the trie accepts and the digest bits accept too.
         let formula = (suffix.hash > 0).then(|| 0.5_f64.powi(suffix.hash.cast_signed()));
-        let predicted = predicted.or(formula).map_or(NO_PREDICTION, |rate| rate as f32);
         let mut parameters = [0; PARAMETER_BYTES];
         set_parameter(&mut parameters, 0, [suffix.hash as u8, suffix.real as u8]);
-        set_parameter(&mut parameters, 4, predicted.to_le_bytes());
+        set_predicted_fpr(&mut parameters, predicted.or(formula));
         Envelope::new(self.family, self.seed, core.levels.key_count(), parameters).seal(&mut filter);
         filter
     }

@@ -39,10 +39,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         if widths.width() > SuffixBits::MAX || !is_possible || reserved != [0; 2] {
             return Err(refuse(("suffix", u64::from(hash) | u64::from(real) << 8)));
         }
-        let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
-        if !(0.0..=1.0).contains(&predicted) && predicted != NO_PREDICTION {
-            return Err(refuse(("predicted_fpr", u64::from(predicted.to_bits()))));
-        }
+        let predicted_fpr = envelope::predicted_fpr(&envelope.parameters)?;
         envelope::check_reserved(&envelope.parameters, 8)?;
         let payload = envelope::payload(bytes.as_ref());
         let layout = if envelope.key_count == 0 && payload.is_empty() {
@@ -60,7 +57,6 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
             }
             Some(layout)
         };
-        let predicted_fpr = (predicted != NO_PREDICTION).then(|| f64::from(predicted));
         Ok(Self { bytes, envelope, family, layout, widths, compared: widths.real, predicted_fpr })
     }
 
@@ -106,9 +102,6 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
         self.0.view().is_some_and(|view| view.with(steps).may_contain_range(self.1))
     }
 }
-
-/// In place of a predicted rate.
-pub(super) const NO_PREDICTION: f32 = -1.0;
 
 impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     #[inline]
