@@ -85,8 +85,6 @@ pub(super) struct Counts<'a> {
     /// Common bits of each string and the previous one; empty for integers, which are compared again instead, and for estimates.
     shared: Vec<u32>,
     pub(super) queries: Vec<Query<'a>>,
-    /// Sample queries that contain a key, or are ranges without any string.
-    pub(super) left_out: usize,
 }
 
 impl<'a> Counts<'a> {
@@ -125,10 +123,9 @@ impl<'a> Counts<'a> {
 
     fn of_pairs(keys: &Keys, pairs: &SharedBits, shared: Vec<u32>, samples: &[KeyRange<'a>]) -> Self {
         steps::count(keys.len() + samples.len() * keys.len().max(1).ilog2() as usize);
-        let queries: Vec<_> = samples.iter().filter_map(|range| Self::query(keys, range)).collect();
-        let left_out = samples.len() - queries.len();
+        let queries = samples.iter().filter_map(|range| Self::query(keys, range)).collect();
         let prefixes = PrefixCounts::of_pairs(pairs, keys.bit_count(), keys.len());
-        Self { prefixes, shared, queries, left_out }
+        Self { prefixes, shared, queries }
     }
 
     /// A query among the keys; `None` if it contains one.

@@ -99,11 +99,6 @@ impl<'a> Model<'a> {
         Counts::query(&self.keys, range)
     }
 
-    /// The numbers of sample queries that are empty, and that are ignored.
-    pub fn sample_counts(&self) -> (usize, usize) {
-        (self.counts.queries.len(), self.counts.left_out)
-    }
-
     /// Bits of the longest key.
     pub fn bit_count(&self) -> u32 {
         self.keys.bit_count()

@@ -124,7 +124,7 @@ fn rates_are_predicted_for_every_design() {
     let queries: Vec<KeyRange<'_>> =
         bounds.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
     let model = Model::new(&set, Samples { queries: &queries });
-    assert_eq!(model.sample_counts(), (1500, 0));
+    assert_eq!(model.counts.queries.len(), 1500);
     let prices = Prices { probe: 0.0, probe_cap: 64, ..Prices::DEFAULT };
     for family in [Family::Proteus, Family::OnePrefixBloom, Family::TwoPrefixBloom] {
         for (design, prediction) in model.designs(family, bits_per_key(9.0), &prices).expect("budget") {
