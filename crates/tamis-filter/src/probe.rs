@@ -102,19 +102,34 @@ impl<'a> Probe<'a> {
         cached_prefix_digest(&self.prefixes, self.digester, seed, self.key, bit_count, || self.add_digests(1))
     }
 
-    /// Whether the digest of a prefix is cached.
+    /// [`Probe::digest`] of a key of eight bytes under the seed of the query.
     #[inline(always)]
-    pub(crate) fn has_prefix_digest(&self) -> bool {
-        let [first, _] = &self.prefixes;
-        first.get().length != 0
+    pub(crate) fn quick_word_digest(&self, seed: u64, word: u64) -> Option<u64> {
+        if seed != self.digester.seed() {
+            return None;
+        }
+        if !self.has_digest.get() {
+            self.set_digest(self.digester.head_digest::<8>(word));
+        }
+        Some(self.digest.get())
     }
 
-    /// Caches the first digest of a prefix, under the seed of the database.
+    /// [`Probe::prefix_digest`] under the seed of the query, of at most 64 bits, whose other bits are zero in the word; `None` if that
+    /// of another length was computed first.
     #[inline(always)]
-    pub(crate) fn cache_prefix_digest(&self, bit_count: u32, digest: u64) {
+    pub(crate) fn quick_prefix_digest(&self, seed: u64, word: u64, bit_count: u32) -> Option<u64> {
         let [first, _] = &self.prefixes;
-        first.set(PrefixMemo { digest, length: u64::from(bit_count) + 1 });
+        let (known, length) = (first.get(), u64::from(bit_count) + 1);
+        if seed != self.digester.seed() {
+            return None;
+        }
+        if known.length != 0 {
+            return (known.length == length).then_some(known.digest);
+        }
+        let digest = self.digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count);
+        first.set(PrefixMemo { digest, length });
         self.add_digests(1);
+        Some(digest)
     }
 
     /// The digest function of the query.
@@ -336,28 +351,23 @@ impl<'a> RangeProbe<'a> {
         if seed != self.digester.seed() {
             return self.foreign_word_digest(seed, word, bit_count);
         }
-        if self.has_word_digest(0) {
-            return self.other_word_digest(word, bit_count);
+        let quick = self.quick_word_digest(0, word, bit_count);
+        quick.unwrap_or_else(|| self.other_word_digest(word, bit_count))
+    }
+
+    /// The digest of a prefix whose other bits are zero in the word, under the seed of the query; the `index`-th that the caller needs. `None`
+    /// if another one has its place in the cache.
+    #[inline(always)]
+    pub(crate) fn quick_word_digest(&self, index: usize, word: u64, bit_count: u32) -> Option<u64> {
+        let slot = self.front.get(index)?;
+        let (known, length) = (slot.get(), bit_count.saturating_add(1));
+        if known.length != 0 {
+            return ((known.word, known.length) == (word, length)).then_some(known.digest);
         }
-        let digest = self.digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count);
-        self.cache_word_digest(0, word, bit_count, digest);
-        digest
-    }
-
-    /// Whether the cache contains more than `index` digests of words. Otherwise it contains only digests of the caller's query, if it has
-    /// looked up `index` words before.
-    #[inline(always)]
-    pub(crate) fn has_word_digest(&self, index: usize) -> bool {
-        self.front.get(index).is_none_or(|slot| slot.get().length != 0)
-    }
-
-    /// Caches a digest under the seed of the database in an empty slot after those in use.
-    #[inline(always)]
-    pub(crate) fn cache_word_digest(&self, index: usize, word: u64, bit_count: u32, digest: u64) {
         self.add_digests(1);
-        if let Some(slot) = self.front.get(index) {
-            slot.set(WordMemo { word, digest, length: bit_count.saturating_add(1) });
-        }
+        let digest = self.digester.short_digest(word, bit_count.div_ceil(8)) ^ length_mark(bit_count);
+        slot.set(WordMemo { word, digest, length });
+        Some(digest)
     }
 
     /// [`RangeProbe::word_prefix_digest`] under the seed of the database, for a word whose bits below the prefix are zero.

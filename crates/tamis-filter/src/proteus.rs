@@ -28,7 +28,7 @@
 //! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
 //!   `design_search.rs`, `single_queries.rs`.
 //! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
-//! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys).
+//! - Queries: `reader.rs`, `fast_path.rs` (few prefixes, sets of integers), `query.rs` (all queries).
 
 mod bloom;
 mod builder;
@@ -45,7 +45,6 @@ mod query_histogram;
 mod reader;
 mod single_queries;
 mod sizes;
-mod string_path;
 mod two_bloom_model;
 
 pub use builder::ProteusBuilder;

@@ -64,7 +64,7 @@ const FIRST_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// The number of the first bit of a digest in the spread layout, and the step from each bit to the next.
 #[inline(always)]
-pub(super) const fn start_and_step(digest: u64) -> (u64, u64) {
+const fn start_and_step(digest: u64) -> (u64, u64) {
     (digest, Step::Halves.of(digest))
 }
 

@@ -1,18 +1,22 @@
-//! The fast path: queries of eight-byte keys that a few prefixes of a Bloom filter decide, or a set of integers.
+//! The fast path: queries that a few prefixes of one Bloom filter decide, or a set of integers of eight bytes.
 //!
 //! It returns the answers of `query.rs`, or none if a query needs more. The fields of the layout that it reads are copied when the filter is
-//! opened, so that they share cache lines. Digests come from a [`DigestSource`], the probe of the query, which caches them for other filters.
+//! opened, so that they share cache lines. Digests come from the probe of the query, which caches them for the filters of other tables.
+//!
+//! Keys of eight bytes have a separate path, in which calls of rare cases come last: the others then save no registers.
+
+use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
-use tamis_bits::{BitmapShape, MarkedEliasFano};
+use tamis_bits::{BitmapShape, MarkedEliasFano, long_key_head};
 
 use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
-use super::design::{BloomLayout, SetForm};
-use super::layout::{FirstPart, Parts, SetShape};
-use super::string_path::StringPath;
+use super::design::{BloomLayout, SetForm, WHOLE_KEYS};
+use super::layout::{BloomPart, FirstPart, Parts, SetPart, SetShape};
+use crate::bit_string::HEAD_BITS;
 use crate::envelope::ENVELOPE_BYTES;
-use crate::hash::length_mark;
-use crate::{Digester, Probe, RangeProbe};
+use crate::fixed_keys::word;
+use crate::{Probe, RangeProbe, Upper};
 
 /// A filter that has a fast path, and its bytes.
 pub(super) trait FastFilter {
@@ -20,106 +24,33 @@ pub(super) trait FastFilter {
     fn bytes(&self) -> &[u8];
 }
 
-/// Computes the digests of a query under its seed.
-pub(super) trait DigestSource {
-    fn digester(&self) -> &Digester;
-
-    /// The digest of a prefix, in the top bits of a word whose other bits are zero. `None` if it may be cached: the cache contains others
-    /// than those of the `index` prefixes that the caller hashed before.
-    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64>;
-
-    /// The digest of a prefix that may be cached.
-    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64;
-
-    /// Counts tests.
-    fn add_probes(&self, count: u32);
-}
-
-impl DigestSource for Probe<'_> {
-    #[inline(always)]
-    fn digester(&self) -> &Digester {
-        Probe::digester(self)
-    }
-
-    #[inline(always)]
-    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
-        if bloom.holds_keys {
-            return Some(self.own_digest());
-        }
-        if self.has_prefix_digest() {
-            return None;
-        }
-        let digest = bloom.digest(self.digester(), word);
-        self.cache_prefix_digest(bloom.prefix, digest);
-        Some(digest)
-    }
-
-    fn cached_digest(&self, bloom: &FastBloom, _: u64) -> u64 {
-        self.prefix_digest(bloom.seed, bloom.prefix)
-    }
-
-    #[inline(always)]
-    fn add_probes(&self, count: u32) {
-        Probe::add_probes(self, count);
-    }
-}
-
-impl DigestSource for RangeProbe<'_> {
-    #[inline(always)]
-    fn digester(&self) -> &Digester {
-        RangeProbe::digester(self)
-    }
-
-    #[inline(always)]
-    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64> {
-        if bloom.holds_keys {
-            self.add_digests(1);
-            return Some(self.digester().head_digest::<8>(word));
-        }
-        if self.has_word_digest(index) {
-            return None;
-        }
-        let digest = bloom.digest(self.digester(), word);
-        self.cache_word_digest(index, word, bloom.prefix, digest);
-        Some(digest)
-    }
-
-    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
-        self.other_word_digest(word, bloom.prefix)
-    }
-
-    #[inline(always)]
-    fn add_probes(&self, count: u32) {
-        RangeProbe::add_probes(self, count);
-    }
-}
-
 /// The part of a filter that the fast path tests first. The tag is a separate byte: a niche would cost instructions.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(super) enum FastPath {
-    /// A Bloom filter of many spread bits.
-    Bloom(FastBloom),
+    /// A Bloom filter of many spread bits, of keys of eight bytes and without a first stage.
+    Words(FastBloom),
     /// One of few bits, or in lines.
-    OtherBloom(FastBloom),
+    OtherWords(FastBloom),
+    /// One of byte strings.
+    Strings(FastBloom),
     Set(FastSet),
-    Strings(StringPath),
     None,
 }
 
 impl FastPath {
     pub(super) fn new(parts: Option<&Parts>, seed: u64) -> Self {
         let Some(parts) = parts else { return Self::None };
-        match parts.first {
-            _ if parts.fixed.is_none() => StringPath::new(parts, seed).map_or(Self::None, Self::Strings),
+        match (&parts.first, FastBloom::new(parts, seed)) {
             _ if parts.fixed.is_some_and(|fixed| fixed.byte_count != 8) => Self::None,
-            FirstPart::None => match FastBloom::new(parts, seed) {
-                Some(bloom) if bloom.has_many_bits() => Self::Bloom(bloom),
-                Some(bloom) => Self::OtherBloom(bloom),
-                None => Self::None,
-            },
-            FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
-            FirstPart::Bloom(_) => Self::None,
+            (FirstPart::None, Some(bloom)) if parts.fixed.is_none() => Self::Strings(bloom),
+            (FirstPart::None, Some(bloom)) if bloom.has_many_bits() => Self::Words(bloom),
+            (FirstPart::None, Some(bloom)) => Self::OtherWords(bloom),
+            (FirstPart::Set(part), second) if parts.fixed.is_some() => {
+                let has_all = parts.bloom.is_none() || second.is_some();
+                FastSet::new(part, second).filter(|_| has_all).map_or(Self::None, Self::Set)
+            }
+            _ => Self::None,
         }
     }
 }
@@ -127,53 +58,34 @@ impl FastPath {
 /// Most prefixes of a range that the fast path tests: those that a probe caches.
 const RUN_MAX: u64 = 4;
 
-/// Prefixes of one length, each in the top bits of a word.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PrefixRun {
-    pub(super) first: u64,
-    pub(super) step: u64,
-    pub(super) count: u64,
-}
-
-/// A Bloom filter of prefixes of eight-byte keys.
+/// A Bloom filter, and the keys that it may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FastBloom {
     mask: u64,
-    /// Distinguishes the digests of prefixes of different lengths; 0 for those of keys.
-    mark: u64,
     /// Where the bits are in the whole filter.
     start: usize,
     end: usize,
     seed: u64,
-    pub(super) cap: u64,
+    cap: u64,
     prefix: u32,
-    layout: BloomLayout,
     probe_count: u32,
-    byte_count: u32,
+    layout: BloomLayout,
     holds_keys: bool,
+    /// The length of all byte strings, 0 if lengths differ.
+    string_bytes: u16,
 }
 
 impl FastBloom {
     fn new(parts: &Parts, seed: u64) -> Option<Self> {
-        let bloom = parts.bloom.filter(|_| parts.cap > 0)?;
-        Some(Self {
-            mask: u64::MAX << (64 - bloom.prefix),
-            mark: if bloom.holds_keys { 0 } else { length_mark(bloom.prefix) },
-            start: ENVELOPE_BYTES + bloom.start,
-            end: ENVELOPE_BYTES + bloom.start + bloom.length,
-            seed,
-            cap: parts.cap,
-            prefix: bloom.prefix,
-            layout: bloom.layout,
-            probe_count: bloom.probe_count,
-            byte_count: bloom.prefix.div_ceil(8),
-            holds_keys: bloom.holds_keys,
-        })
-    }
-
-    #[inline(always)]
-    pub(super) fn digest(&self, digester: &Digester, word: u64) -> u64 {
-        digester.short_digest(word, self.byte_count) ^ self.mark
+        let part = parts.bloom.filter(|part| part.prefix <= HEAD_BITS || part.prefix == WHOLE_KEYS)?;
+        let start = ENVELOPE_BYTES + part.start;
+        let BloomPart { prefix, holds_keys, layout, probe_count, length, .. } = part;
+        let string_bytes = parts.string_bytes;
+        let mask = u64::MAX << 64_u32.saturating_sub(prefix).min(63);
+        let (end, cap) = (start + length, parts.cap);
+        let bloom =
+            Self { mask, start, end, seed, cap, prefix, probe_count, layout, holds_keys, string_bytes };
+        (cap > 0).then_some(bloom)
     }
 
     /// Whether the bits of a digest are spread and so many that [`has_many_spread`] can test them.
@@ -181,77 +93,142 @@ impl FastBloom {
         self.layout == BloomLayout::Spread && self.probe_count >= LEAST_TOGETHER
     }
 
-    /// Tests a digest. `MANY`: the filter is known to have many bits.
+    /// Tests a digest. `MANY`: [`FastBloom::has_many_bits`].
     #[inline(always)]
-    pub(super) fn has<const MANY: bool>(&self, bits: &[u8], digest: u64) -> bool {
+    fn has<const MANY: bool>(&self, bytes: &[u8], digest: u64) -> bool {
         if MANY {
-            return has_many_spread(bits, self.probe_count, digest);
+            return has_many_spread(bytes, self.probe_count, digest);
         }
-        BloomView { bytes: bits, layout: self.layout, probe_count: self.probe_count }.may_contain(digest)
+        BloomView { bytes, layout: self.layout, probe_count: self.probe_count }.may_contain(digest)
     }
 
-    /// The prefixes from `lower` to `upper`, which is not smaller.
-    #[inline(always)]
-    pub(super) const fn prefixes(&self, lower: u64, upper: u64) -> PrefixRun {
-        let shift = 64 - self.prefix;
-        let count = ((upper >> shift) - (lower >> shift)).saturating_add(1);
-        PrefixRun { first: lower & self.mask, step: 1 << shift, count }
+    fn view<'a>(&self, filter: &'a [u8]) -> BloomView<'a> {
+        let bytes = filter.get(self.start..self.end).unwrap_or_default();
+        BloomView { bytes, layout: self.layout, probe_count: self.probe_count }
     }
 
-    /// Whether the filter may contain a key from `lower` to `upper`; `None` for another seed and for too many prefixes.
+    /// Whether the filter may contain a key of eight bytes.
     #[inline(always)]
-    pub(super) fn test<const MANY: bool>(
-        &self,
-        filter: &[u8],
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Option<bool> {
-        if source.digester().seed() != self.seed {
-            return None;
-        }
-        let bits = filter.get(self.start..self.end)?;
-        if lower > upper {
-            return Some(false);
-        }
-        if (lower ^ upper) & self.mask != 0 {
-            let run = self.prefixes(lower, upper);
-            return (run.count <= RUN_MAX).then(|| self.test_several::<MANY>(bits, source, run));
-        }
-        source.add_probes(1);
-        let word = lower & self.mask;
-        Some(match source.new_digest(self, 0, word) {
+    pub(super) fn test_word<const MANY: bool>(&self, filter: &[u8], probe: &Probe<'_>) -> bool {
+        let Some(word) = word(probe.key()) else { return false };
+        let Some(bits) = filter.get(self.start..self.end) else { return true };
+        probe.add_probes(1);
+        let digest = if self.holds_keys {
+            probe.quick_word_digest(self.seed, word)
+        } else {
+            probe.quick_prefix_digest(self.seed, word & self.mask, self.prefix)
+        };
+        match digest {
             Some(digest) => self.has::<MANY>(bits, digest),
-            None => self.has_cached::<MANY>(bits, source, word),
-        })
+            None => self.has_key(filter, probe),
+        }
     }
 
     #[inline(never)]
-    fn has_cached<const MANY: bool>(&self, bits: &[u8], source: &impl DigestSource, word: u64) -> bool {
-        self.has::<MANY>(bits, source.cached_digest(self, word))
+    fn has_key(&self, filter: &[u8], probe: &Probe<'_>) -> bool {
+        self.view(filter).may_contain(self.key_digest(probe))
+    }
+
+    /// Whether the filter may contain a key in a range between two keys of eight bytes, the lower one not above the upper one; `None` if the
+    /// query needs more.
+    #[inline(always)]
+    pub(super) fn test_words<const MANY: bool>(
+        &self,
+        filter: &[u8],
+        probe: &RangeProbe<'_>,
+        lower: u64,
+        upper: u64,
+    ) -> Option<bool> {
+        if self.holds_keys || self.seed != probe.seed() {
+            return None;
+        }
+        let bits = filter.get(self.start..self.end)?;
+        if (lower ^ upper) & self.mask != 0 {
+            return self.test_several::<MANY>(bits, probe, lower, upper);
+        }
+        probe.add_probes(1);
+        let word = lower & self.mask;
+        Some(match probe.quick_word_digest(0, word, self.prefix) {
+            Some(digest) => self.has::<MANY>(bits, digest),
+            None => self.has_prefix(filter, probe),
+        })
+    }
+
+    /// Whether the filter may contain the prefix of the lower bound.
+    #[inline(never)]
+    fn has_prefix(&self, filter: &[u8], probe: &RangeProbe<'_>) -> bool {
+        self.view(filter).may_contain(probe.lower_prefix_digest(self.seed, self.prefix))
     }
 
     #[inline(never)]
     fn test_several<const MANY: bool>(
         &self,
         bits: &[u8],
-        source: &impl DigestSource,
-        PrefixRun { first, step, count }: PrefixRun,
-    ) -> bool {
-        if count > self.cap {
-            return true;
+        probe: &RangeProbe<'_>,
+        lower: u64,
+        upper: u64,
+    ) -> Option<bool> {
+        let shift = 64 - self.prefix;
+        let further = (upper >> shift) - (lower >> shift);
+        if further >= RUN_MAX {
+            return None;
         }
-        let mut word = first;
-        for index in 0..count as usize {
-            source.add_probes(1);
-            let digest = source.new_digest(self, index, word);
-            let digest = digest.unwrap_or_else(|| source.cached_digest(self, word));
-            if self.has::<MANY>(bits, digest) {
-                return true;
+        if further >= self.cap {
+            return Some(true);
+        }
+        let mut word = lower & self.mask;
+        for index in 0..=further as usize {
+            probe.add_probes(1);
+            let quick = probe.quick_word_digest(index, word, self.prefix);
+            if self.has::<MANY>(bits, quick.unwrap_or_else(|| probe.other_word_digest(word, self.prefix))) {
+                return Some(true);
             }
-            word = word.wrapping_add(step);
+            word = word.wrapping_add(1 << shift);
         }
-        false
+        Some(false)
+    }
+
+    fn key_digest(&self, probe: &Probe<'_>) -> u64 {
+        if self.holds_keys { probe.digest(self.seed) } else { probe.prefix_digest(self.seed, self.prefix) }
+    }
+
+    /// Whether the filter may contain a byte string.
+    #[inline(always)]
+    pub(super) fn test_string(&self, filter: &[u8], probe: &Probe<'_>) -> bool {
+        if self.string_bytes != 0 && probe.key().len() != usize::from(self.string_bytes) {
+            return false;
+        }
+        probe.add_probes(1);
+        self.view(filter).may_contain(self.key_digest(probe))
+    }
+
+    /// Prefetches the cache line that [`FastBloom::test_string`] reads first.
+    pub(super) fn prefetch(&self, filter: &[u8], probe: &Probe<'_>) {
+        self.view(filter).prefetch(self.key_digest(probe));
+    }
+
+    /// Whether the filter may contain a string in a range that is no point; `None` if the range has several prefixes.
+    #[inline(always)]
+    pub(super) fn test_strings(&self, filter: &[u8], probe: &RangeProbe<'_>) -> Option<bool> {
+        let (range, bits) = (probe.range(), self.prefix);
+        let Bound::Included(lower) = range.lower else { return None };
+        let upper = match range.upper {
+            Upper::Included(upper) | Upper::Excluded(upper) => upper,
+            Upper::Prefix(prefix) if prefix.len() * 8 >= bits as usize => prefix,
+            Upper::Prefix(_) | Upper::Open => return None,
+        };
+        // The least key that is not below a longer bound has another prefix, perhaps.
+        let is_longer = self.string_bytes != 0 && lower.len() > usize::from(self.string_bytes);
+        if bits > HEAD_BITS || is_longer {
+            return None;
+        }
+        let differing = long_key_head(lower) ^ long_key_head(upper);
+        if differing.leading_zeros() < bits {
+            return None;
+        }
+        probe.add_probes(1);
+        let digest = probe.lower_prefix_digest(self.seed, bits);
+        Some(self.view(filter).may_contain(digest) && !range.is_empty())
     }
 }
 
@@ -274,8 +251,7 @@ enum FastForm {
 }
 
 impl FastSet {
-    fn new(parts: &Parts, seed: u64) -> Option<Self> {
-        let FirstPart::Set(part) = &parts.first else { return None };
+    fn new(part: &SetPart, second: Option<FastBloom>) -> Option<Self> {
         let start = ENVELOPE_BYTES + part.start;
         let form = match (&part.shape, part.form) {
             (SetShape::EliasFano(shape), SetForm::MarkedEliasFano) => {
@@ -284,69 +260,64 @@ impl FastSet {
             (SetShape::Bitmap(shape), _) => FastForm::Bitmap(*shape, start),
             (SetShape::Trie(_) | SetShape::EliasFano(_), _) => return None,
         };
-        let second = FastBloom::new(parts, seed);
-        if parts.bloom.is_some() && second.is_none() {
-            return None;
-        }
         Some(Self { second, shift: 64 - part.depth, least: part.least, last: part.last, form })
     }
 
-    /// Whether the filter may contain a key from `lower` to `upper`; `None` if the query needs more.
+    /// Whether the filter may contain a key; `None` if the query needs more.
     #[inline(always)]
-    pub(super) fn test<F: FastFilter>(
+    pub(super) fn test_point<F: FastFilter>(&self, filter: &F, probe: &Probe<'_>, word: u64) -> Option<bool> {
+        let has_prefix = self.has_prefix(filter, word, word)?;
+        probe.add_probes(1);
+        match &self.second {
+            Some(second) if has_prefix => Some(second.test_word::<false>(filter.bytes(), probe)),
+            _ => Some(has_prefix),
+        }
+    }
+
+    /// Whether the filter may contain a key from `lower` to `upper`, the bounds of the range; `None` if the query needs more.
+    #[inline(always)]
+    pub(super) fn test_range<F: FastFilter>(
         &self,
         filter: &F,
-        source: &impl DigestSource,
+        probe: &RangeProbe<'_>,
         lower: u64,
         upper: u64,
     ) -> Option<bool> {
-        let prefix = lower >> self.shift;
-        if prefix != upper >> self.shift {
-            return self.test_several(filter, source, lower, upper);
-        }
-        // A prefix below the least one is far above the last one after the subtraction.
-        let value = prefix.wrapping_sub(self.least);
-        let has_prefix = value <= self.last && {
-            let has_bit = self.bit(filter.bytes(), value);
-            has_bit.or_else(|| kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))))?
-        };
-        if has_prefix {
-            return self.test_second(filter.bytes(), source, lower, upper);
-        }
-        source.add_probes(1);
-        Some(false)
-    }
-
-    /// The second stage, for a range whose only prefix is in the set.
-    #[inline(never)]
-    fn test_second(&self, filter: &[u8], source: &impl DigestSource, lower: u64, upper: u64) -> Option<bool> {
+        let has_prefix = self.has_prefix(filter, lower, upper)?;
         let answer = match &self.second {
-            Some(bloom) => bloom.test::<false>(filter, source, lower, upper)?,
-            None => lower <= upper,
+            Some(second) if has_prefix => second.test_words::<false>(filter.bytes(), probe, lower, upper)?,
+            _ => has_prefix,
         };
-        source.add_probes(1);
+        probe.add_probes(1);
         Some(answer)
     }
 
-    /// A range of several prefixes: if the set contains any, the general path finds which.
+    /// Whether the set contains the only prefix of a range. `None` for a range of several prefixes if it contains any of them: the general
+    /// path finds which.
+    #[inline(always)]
+    fn has_prefix<F: FastFilter>(&self, filter: &F, lower: u64, upper: u64) -> Option<bool> {
+        let prefix = lower >> self.shift;
+        if prefix != upper >> self.shift {
+            return self.has_several(filter, lower, upper);
+        }
+        // A prefix below the least one is far above the last one after the subtraction.
+        let value = prefix.wrapping_sub(self.least);
+        if value > self.last {
+            return Some(false);
+        }
+        let has_bit = self.bit(filter.bytes(), value);
+        has_bit.or_else(|| kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))))
+    }
+
     #[inline(never)]
-    fn test_several<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Option<bool> {
+    fn has_several<F: FastFilter>(&self, filter: &F, lower: u64, upper: u64) -> Option<bool> {
         // No prefix is below the least one.
         let (low, high) = (lower >> self.shift, upper >> self.shift);
         let from = low.saturating_sub(self.least);
-        let is_inside = lower <= upper && high >= self.least && from <= self.last;
-        if is_inside && kernel::run(SetTest(filter, u128::from(from) << 64 | u128::from(high - self.least)))?
-        {
-            return None;
-        }
-        source.add_probes(1);
-        Some(false)
+        let is_inside = high >= self.least && from <= self.last;
+        let has_any = is_inside
+            && kernel::run(SetTest(filter, u128::from(from) << 64 | u128::from(high - self.least)))?;
+        (!has_any).then_some(false)
     }
 
     /// Whether a bitmap contains a prefix; `None` for the other form.

@@ -5,10 +5,9 @@ use std::fmt;
 use tamis_bits::kernel::{self, Portable};
 
 use super::design::{Design, Stage};
-use super::fast_path::{FastFilter, FastPath};
+use super::fast_path::{FastBloom, FastFilter, FastPath, FastSet};
 use super::layout::{FirstPart, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
-use super::string_path::StringPath;
 use crate::envelope::{self, Envelope};
 use crate::fixed_keys::{closed_words, word};
 use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
@@ -62,49 +61,45 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
     }
 
-    /// The fast path for a key of eight bytes. Not inline, so that each form of it saves only its own registers;
-    /// the test holds one reference, so that it is passed in a register.
+    /// The fast path for a key of eight bytes. Not inline, so that each form of the fast path saves only its own registers.
     #[inline(never)]
-    fn test_point(
-        &self,
-        probe: &Probe<'_>,
-        test: impl FnOnce(&Self, &Probe<'_>, u64) -> Option<bool>,
-    ) -> bool {
-        let Some(word) = word(probe.key()) else { return self.query_point(probe) };
-        test(self, probe, word).unwrap_or_else(|| self.query_point(probe))
+    fn test_word<const MANY: bool>(&self, bloom: &FastBloom, probe: &Probe<'_>) -> bool {
+        bloom.test_word::<MANY>(self.bytes.as_ref(), probe)
     }
 
-    /// The fast path for a range of keys of eight bytes.
     #[inline(never)]
-    fn test_range(
+    fn test_point_in_set(&self, set: &FastSet, probe: &Probe<'_>) -> bool {
+        let answer = word(probe.key()).and_then(|word| set.test_point(self, probe, word));
+        answer.unwrap_or_else(|| self.query_point(probe))
+    }
+
+    /// The fast path for a range between keys of eight bytes.
+    #[inline(never)]
+    fn test_words(
         &self,
         probe: &RangeProbe<'_>,
         test: impl FnOnce(&Self, &RangeProbe<'_>, u64, u64) -> Option<bool>,
     ) -> bool {
         let Some((lower, upper)) = closed_words(probe.range()) else { return self.query_range(probe) };
-        // The digests of a single key are cached in its own probe.
-        if lower == upper
-            && let Some(point) = probe.point()
-        {
-            return self.may_contain(point);
+        if lower >= upper {
+            // The digests of a single key are cached in its own probe.
+            return probe.point().is_some_and(|point| self.may_contain(point));
         }
         test(self, probe, lower, upper).unwrap_or_else(|| self.query_range(probe))
     }
 
-    /// The fast path for a byte string. Not inline, because others would save registers for it.
+    /// The fast path for a byte string.
     #[inline(never)]
-    fn test_string(&self, path: &StringPath, probe: &Probe<'_>) -> bool {
-        path.test_point(self.bytes.as_ref(), probe)
+    fn test_string(&self, bloom: &FastBloom, probe: &Probe<'_>) -> bool {
+        bloom.test_string(self.bytes.as_ref(), probe)
     }
 
-    /// The fast path for a range of byte strings.
     #[inline(never)]
-    fn test_strings(&self, path: &StringPath, probe: &RangeProbe<'_>) -> bool {
+    fn test_strings(&self, bloom: &FastBloom, probe: &RangeProbe<'_>) -> bool {
         if let Some(point) = probe.point() {
-            return path.test_point(self.bytes.as_ref(), point);
+            return bloom.test_string(self.bytes.as_ref(), point);
         }
-        let answer = path.test_range(self.bytes.as_ref(), probe);
-        answer.unwrap_or_else(|| self.query_range(probe))
+        bloom.test_strings(self.bytes.as_ref(), probe).unwrap_or_else(|| self.query_range(probe))
     }
 
     /// The general path for a key.
@@ -158,14 +153,10 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match &self.fast_path {
-            FastPath::Bloom(bloom) => {
-                self.test_point(probe, |own, probe, word| bloom.test::<true>(own.bytes(), probe, word, word))
-            }
-            FastPath::OtherBloom(bloom) => {
-                self.test_point(probe, |own, probe, word| bloom.test::<false>(own.bytes(), probe, word, word))
-            }
-            FastPath::Set(set) => self.test_point(probe, |own, probe, word| set.test(own, probe, word, word)),
-            FastPath::Strings(path) => self.test_string(path, probe),
+            FastPath::Words(bloom) => self.test_word::<true>(bloom, probe),
+            FastPath::OtherWords(bloom) => self.test_word::<false>(bloom, probe),
+            FastPath::Strings(bloom) => self.test_string(bloom, probe),
+            FastPath::Set(set) => self.test_point_in_set(set, probe),
             FastPath::None => self.query_point(probe),
         }
     }
@@ -173,23 +164,23 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         match &self.fast_path {
-            FastPath::Bloom(bloom) => self.test_range(probe, |own, probe, lower, upper| {
-                bloom.test::<true>(own.bytes(), probe, lower, upper)
+            FastPath::Words(bloom) => self.test_words(probe, |own, probe, lower, upper| {
+                bloom.test_words::<true>(own.bytes(), probe, lower, upper)
             }),
-            FastPath::OtherBloom(bloom) => self.test_range(probe, |own, probe, lower, upper| {
-                bloom.test::<false>(own.bytes(), probe, lower, upper)
+            FastPath::OtherWords(bloom) => self.test_words(probe, |own, probe, lower, upper| {
+                bloom.test_words::<false>(own.bytes(), probe, lower, upper)
             }),
+            FastPath::Strings(bloom) => self.test_strings(bloom, probe),
             FastPath::Set(set) => {
-                self.test_range(probe, |own, probe, lower, upper| set.test(own, probe, lower, upper))
+                self.test_words(probe, |own, probe, lower, upper| set.test_range(own, probe, lower, upper))
             }
-            FastPath::Strings(path) => self.test_strings(path, probe),
             FastPath::None => self.query_range(probe),
         }
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        if let FastPath::Strings(path) = &self.fast_path {
-            path.prefetch(self.bytes.as_ref(), probe);
+        if let FastPath::Strings(bloom) = &self.fast_path {
+            bloom.prefetch(self.bytes.as_ref(), probe);
         } else if let Some(Parts { first: FirstPart::None, bloom: Some(part), .. }) = self.parts.as_deref()
             && part.holds_keys
         {
