@@ -1,8 +1,8 @@
 //! The state of one query across filters: its key or bounds, and the digests computed so far.
 //!
 //! A [`Probe`] computes its digest when the first filter needs it and never again: a lookup that the memtable answers
-//! computes none, a lookup over any number of tables computes one. A [`RangeProbe`] caches digests of prefixes in a
-//! table of fixed size; an evicted digest is computed again.
+//! computes none, a lookup over any number of tables computes one. A [`RangeProbe`] caches digests of prefixes where that is faster
+//! than to compute them again: of the first few short ones, and of all prefixes and keys longer than 64 bits.
 //!
 //! Both belong to one query on one thread (`Send`, not `Sync`). Tests and statistics read their counters.
 
@@ -201,15 +201,12 @@ fn cached_prefix_digest(
 
 /// Digests of prefixes that are cached without an allocation: more than a prefix Bloom filter uses.
 const FRONT_SLOTS: usize = 4;
-/// Bits of the slot index in the table that caches more of them.
-const TABLE_BITS: u32 = 6;
-
 /// A prefix of at most 64 bits (its word and its length) and its digest under the seed of the database.
 #[derive(Debug, Clone, Copy)]
 struct WordMemo {
     word: u64,
     digest: u64,
-    /// Bits of the prefix plus one; 0 if the slot is empty, so that a new table is all zero.
+    /// Bits of the prefix plus one; 0 if the slot is empty.
     length: u32,
 }
 
@@ -217,15 +214,14 @@ impl WordMemo {
     const NONE: Self = Self { word: 0, digest: 0, length: 0 };
 }
 
-/// Consecutive prefixes of one length, or consecutive keys of one length.
+/// Consecutive prefixes of one length of more than 64 bits, or consecutive keys of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Bits of the prefixes, or of the keys.
     pub(crate) bit_count: u32,
     /// Whether they are whole keys, which have point digests.
     pub(crate) is_key: bool,
-    /// The first of them that the range touches; of those longer than 64 bits the last 64 bits, the preceding ones
-    /// being the lower bound's.
+    /// The last 64 bits of the first of them that the range touches; the preceding ones are the lower bound's.
     pub(crate) anchor: u64,
 }
 
@@ -241,60 +237,37 @@ const RUN_MAX: u64 = 1 << 12;
 /// Members by which the cache of a run grows.
 const RUN_UNIT: usize = 64;
 
-/// Cache that few queries need: for more digests than the front has room for. Allocated on demand, so that other
-/// queries allocate nothing.
-#[derive(Debug, Default)]
-struct More {
-    table: RefCell<Vec<WordMemo>>,
-    runs: RefCell<RunMemos>,
-}
-
-/// [`More`], if needed. Most queries drop none, and detect that without a call.
+/// The digests of runs, which few queries need. Allocated on demand, so that other queries allocate nothing, and detect without a call that
+/// they have nothing to drop.
 #[derive(Debug)]
-struct Later(OnceCell<Box<More>>);
+struct Runs(OnceCell<Box<RefCell<Vec<RunMemo>>>>);
 
-impl Drop for Later {
+impl Drop for Runs {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(more) = self.0.take() {
-            drop_more(more);
+        if let Some(runs) = self.0.take() {
+            drop_runs(runs);
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn drop_more(more: Box<More>) {
-    drop(more);
+fn drop_runs(runs: Box<RefCell<Vec<RunMemo>>>) {
+    drop(runs);
 }
 
-/// The first run is stored without a list, since most queries have only one.
-#[derive(Debug, Default)]
-struct RunMemos {
-    first: Option<RunMemo>,
-    others: Vec<RunMemo>,
-}
-
-impl RunMemos {
-    /// The cache of a run, with space for a number of members.
-    fn memo_of(&mut self, run: Run, count: usize) -> &mut [u64] {
-        let new = || RunMemo { run, digests: Vec::new() };
-        let first = self.first.get_or_insert_with(new);
-        let memo = if first.run == run {
-            first
-        } else {
-            let index = self.others.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
-                self.others.push(new());
-                self.others.len() - 1
-            });
-            let Some(memo) = self.others.get_mut(index) else { return &mut [] };
-            memo
-        };
-        if memo.digests.len() < count {
-            memo.digests.resize(count, 0);
-        }
-        &mut memo.digests
+/// The cache of a run, with space for a number of members.
+fn memo_of(runs: &mut Vec<RunMemo>, run: Run, count: usize) -> &mut [u64] {
+    let index = runs.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
+        runs.push(RunMemo { run, digests: Vec::new() });
+        runs.len() - 1
+    });
+    let Some(memo) = runs.get_mut(index) else { return &mut [] };
+    if memo.digests.len() < count {
+        memo.digests.resize(count, 0);
     }
+    &mut memo.digests
 }
 
 /// A range to look up, and the digests of prefixes that filters used.
@@ -305,7 +278,7 @@ pub struct RangeProbe<'a> {
     point: OnceCell<Option<Probe<'a>>>,
     lower: Cell<PrefixMemo>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
-    more: Later,
+    runs: Runs,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
@@ -320,7 +293,7 @@ impl<'a> RangeProbe<'a> {
             point: OnceCell::new(),
             lower: Cell::new(PrefixMemo::NONE),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
-            more: Later(OnceCell::new()),
+            runs: Runs(OnceCell::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -386,39 +359,14 @@ impl<'a> RangeProbe<'a> {
                 return digest;
             }
         }
-        self.table_word_digest(word, bit_count)
-    }
-
-    fn more(&self) -> &More {
-        self.more.0.get_or_init(Box::default)
+        self.add_digests(1);
+        self.digester.word_prefix_digest(word, bit_count)
     }
 
     #[cold]
     fn foreign_word_digest(&self, seed: u64, word: u64, bit_count: u32) -> u64 {
         self.add_digests(1);
         Digester::new(seed).word_prefix_digest(word, bit_count)
-    }
-
-    /// Each prefix has one slot in the table; the next prefix with that slot replaces it.
-    fn table_word_digest(&self, word: u64, bit_count: u32) -> u64 {
-        let length = bit_count.saturating_add(1);
-        let mut table = self.more().table.borrow_mut();
-        if table.is_empty() {
-            table.resize(1 << TABLE_BITS, WordMemo::NONE);
-        }
-        let mixed = (word ^ u64::from(bit_count)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut slot = table.get_mut((mixed >> (64 - TABLE_BITS)) as usize);
-        if let Some(known) = &slot
-            && (known.word, known.length) == (word, length)
-        {
-            return known.digest;
-        }
-        self.add_digests(1);
-        let digest = self.digester.word_prefix_digest(word, bit_count);
-        if let Some(slot) = &mut slot {
-            **slot = WordMemo { word, digest, length };
-        }
-        digest
     }
 
     /// The seed of the database.
@@ -441,9 +389,9 @@ impl<'a> RangeProbe<'a> {
             self.add_digests(1);
             return digest(foreign.unwrap_or(self.digester));
         }
-        let mut runs = self.more().runs.borrow_mut();
+        let mut runs = self.runs.0.get_or_init(Box::default).borrow_mut();
         let room = (offset as usize + 1).next_multiple_of(RUN_UNIT);
-        let Some(known) = runs.memo_of(run, room).get_mut(offset as usize) else {
+        let Some(known) = memo_of(&mut runs, run, room).get_mut(offset as usize) else {
             return digest(self.digester);
         };
         if *known == 0 {

@@ -64,22 +64,7 @@ fn a_range_of_one_key_shares_its_point_digest() {
 }
 
 #[test]
-fn prefix_digests_beyond_the_front_are_cached_too() {
-    let digester = Digester::new(1);
-    let probe = RangeProbe::new(KeyRange::ALL, &digester);
-    let ask = || {
-        (0..=20).for_each(|bits| {
-            probe.word_prefix_digest(1, u64::MAX, bits);
-        })
-    };
-    ask();
-    assert_eq!(probe.digest_count(), 21);
-    ask();
-    assert!(probe.digest_count() < 32, "few slots are shared: {}", probe.digest_count());
-}
-
-#[test]
-fn evicted_prefix_digests_are_computed_again() {
+fn prefix_digests_beyond_the_cache_are_computed_again() {
     let digester = Digester::new(1);
     let probe = RangeProbe::new(KeyRange::ALL, &digester);
     for round in 0..2 {

@@ -336,21 +336,8 @@ fn the_price_of_a_probe_chooses_the_layout_of_a_level() {
 }
 
 #[test]
-fn tables_share_digests_and_siblings_share_a_digest_and_a_line() {
+fn siblings_share_a_digest_and_a_line() {
     let digester = Digester::new(SEED);
-    let filters: Vec<RosettaFilter<Vec<u8>>> = (0..8)
-        .map(|table| {
-            let keys = KeySet::Uniform.generate(500, table);
-            single(&keys, 14.0)
-        })
-        .collect();
-    let (lower, upper) = (1_000_000_u64.to_be_bytes(), 1_000_099_u64.to_be_bytes());
-    let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
-    filters.iter().for_each(|filter| {
-        filter.may_contain_range(&probe);
-    });
-    assert!(probe.digest_count() <= 100, "{} digests", probe.digest_count());
-    assert!(probe.probe_count() > 400);
     // A level of prefixes digests eight siblings at once.
     let keys = KeySet::Uniform.generate(500, 1);
     let level = Share { depth: 60, is_full: false, layout: BitLayout::Blocked, bits: 4000.0 };

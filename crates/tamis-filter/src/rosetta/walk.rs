@@ -8,11 +8,7 @@ use super::level::{SIBLING_BITS, sibling_bits};
 use crate::probe::Run;
 use crate::{Digester, RangeProbe};
 
-/// Up to this many whole keys of up to eight bytes are digested again for every table: caching the digests takes
-/// longer.
-const FEW_KEYS: u32 = 4;
-
-/// Ranges of more nodes than a mask has bits store their digests in a contiguous run.
+/// Nodes that are probed together: one for each bit of a mask.
 const MASK_NODES: u64 = 64;
 
 /// The result of a walk.
@@ -154,12 +150,11 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             let node = if IS_FORWARD { first } else { last };
             return Some(End::Node { depth: self.tree.depth(level), node, is_limited: true });
         }
-        let is_many = count > MASK_NODES;
         let mut rest = Some((first, last));
         while let Some(range) = rest {
             let nodes;
             (nodes, rest) = Nodes::begin::<IS_FORWARD>(range);
-            if let Some(end) = self.sweep(index, span, nodes, is_many) {
+            if let Some(end) = self.sweep(index, span, nodes) {
                 return Some(end);
             }
         }
@@ -168,7 +163,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// Probes nodes of a level, then the children of all nodes that were not rejected: level by level, so that the
     /// cache misses of a level overlap.
-    fn sweep(&mut self, index: usize, span: (u64, u64), nodes: Nodes, is_many: bool) -> Option<End> {
+    fn sweep(&mut self, index: usize, span: (u64, u64), nodes: Nodes) -> Option<End> {
         let level = self.tree.levels.get(index)?;
         let depth = self.tree.depth(level);
         let asked = nodes.mask.count_ones();
@@ -176,7 +171,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             return Some(End::Node { depth, node: nodes.foremost::<IS_FORWARD>(), is_limited: true });
         }
         self.rest -= asked;
-        let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes, is_many), ..nodes };
+        let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes), ..nodes };
         if passed.mask == 0 {
             return None;
         }
@@ -188,7 +183,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             Some(span) => {
                 while passed.mask != 0 {
                     let children = passed.take_children::<IS_FORWARD>(gap, span);
-                    if let Some(end) = self.sweep(index + 1, span, children, false) {
+                    if let Some(end) = self.sweep(index + 1, span, children) {
                         return Some(end);
                     }
                 }
@@ -224,9 +219,8 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// Those of the nodes that may contain a key. `anchor` is the first node of the range at that depth.
     #[inline]
-    fn ask(&mut self, level: &Level, depth: u32, anchor: u64, nodes: Nodes, is_many: bool) -> u64 {
+    fn ask(&mut self, level: &Level, depth: u32, anchor: u64, nodes: Nodes) -> u64 {
         let bits = level.bits(self.tree.payload);
-        let is_few = nodes.mask.count_ones() <= FEW_KEYS;
         let (mut rest, mut offset, mut passed) = (nodes.mask, 0, 0);
         while rest != 0 {
             let skipped = rest.trailing_zeros() & !7;
@@ -241,13 +235,12 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
                     let number = each.trailing_zeros();
                     each &= each - 1;
                     if let Some(digest) = digests.get_mut(number as usize) {
-                        *digest =
-                            self.key_digest(depth, anchor, first.wrapping_add(u64::from(number)), is_few);
+                        *digest = self.key_digest(depth, anchor, first.wrapping_add(u64::from(number)));
                     }
                 }
                 level.held_keys(bits, &digests, wanted)
             } else {
-                level.held_siblings(bits, self.group_digest(depth, anchor, first, is_many), wanted)
+                level.held_siblings(bits, self.group_digest(depth, anchor, first), wanted)
             };
             passed |= u64::from(held) << offset;
             rest &= !0xff;
@@ -257,7 +250,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// The digest that a node shares with its siblings.
     #[inline]
-    fn group_digest(&mut self, depth: u32, anchor: u64, node: u64, is_many: bool) -> u64 {
+    fn group_digest(&mut self, depth: u32, anchor: u64, node: u64) -> u64 {
         if depth > 64 {
             return self.long_digest(depth, false, anchor >> SIBLING_BITS, node >> SIBLING_BITS);
         }
@@ -269,30 +262,18 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             self.probe.add_digests(1);
             return foreign.word_prefix_digest(word, group_bits);
         }
-        if !is_many {
-            return self.probe.word_prefix_digest(self.tree.seed, word, group_bits);
-        }
-        let anchor = anchor >> sibling_bits;
-        let run = Run { bit_count: group_bits, is_key: false, anchor };
-        let digest = |digester: &Digester| digester.word_prefix_digest(word, group_bits);
-        self.probe.run_digest(None, run, group.wrapping_sub(anchor), digest)
+        self.probe.word_prefix_digest(self.tree.seed, word, group_bits)
     }
 
-    /// The digest of a whole key.
+    /// The digest of a whole key. Those of up to eight bytes are computed again for every table, which is faster than to cache them.
     #[inline]
-    fn key_digest(&mut self, depth: u32, anchor: u64, node: u64, is_few: bool) -> u64 {
+    fn key_digest(&mut self, depth: u32, anchor: u64, node: u64) -> u64 {
         if depth > 64 {
             return self.long_digest(depth, true, anchor, node);
         }
-        let key = (node << (64 - depth)).to_be_bytes();
-        let digest = |digester: &Digester| match key.get(..depth as usize / 8) {
-            Some(short) if depth < 64 => digester.digest(short),
-            _ => digester.digest(&key),
-        };
-        let run = Run { bit_count: depth, is_key: true, anchor };
-        // Not in a run: not cached.
-        let offset = if is_few { u64::MAX } else { node.wrapping_sub(anchor) };
-        self.probe.run_digest(self.foreign.as_deref(), run, offset, digest)
+        self.probe.add_digests(1);
+        let digester = self.foreign.as_deref().unwrap_or(self.probe.digester());
+        digester.short_digest(node << (64 - depth), depth / 8)
     }
 
     /// Nodes deeper than 64 bits: the bytes before the window are those of the lower bound.
