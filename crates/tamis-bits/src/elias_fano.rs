@@ -190,11 +190,6 @@ impl<'a> EliasFano<'a> {
         self.low.prefetch(index);
     }
 
-    /// Number of integers smaller than `value`.
-    pub fn rank(&self, value: u64) -> u64 {
-        self.successor(value).map_or(self.count, |(index, _)| index)
-    }
-
     #[inline(always)]
     fn join(&self, high: u64, index: u64) -> u64 {
         high.checked_shl(self.width).unwrap_or(0) | self.low.get(index)
