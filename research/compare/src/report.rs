@@ -31,6 +31,12 @@ pub struct ReportArgs {
     /// Name in the markers
     #[arg(long, default_value = "main")]
     name: String,
+    /// States of the tables [default: all]
+    #[arg(long, value_delimiter = ',')]
+    states: Vec<String>,
+    /// Numbers of threads of the tables [default: all]
+    #[arg(long, value_delimiter = ',')]
+    threads: Vec<u64>,
     /// Print medians, spreads, ratios and missed targets as JSON
     #[arg(long, conflicts_with_all = ["page", "name"])]
     json: bool,
@@ -39,8 +45,10 @@ pub struct ReportArgs {
 impl ReportArgs {
     /// Writes the tables.
     pub fn run(&self) -> Result<()> {
-        let results = Results::read(&self.results)?;
-        let summary = Summary::new(&results);
+        let mut results = Results::read(&self.results)?;
+        results.rows.retain(|row| self.states.is_empty() || self.states.contains(&row.state));
+        let mut summary = Summary::new(&results);
+        summary.rates.retain(|line| self.threads.is_empty() || self.threads.contains(&line.threads));
         if self.json {
             println!("{}", serde_json::to_string_pretty(&summary)?);
             return Ok(());
