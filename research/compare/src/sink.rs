@@ -46,6 +46,14 @@ impl Sink {
         self.add(bytes);
     }
 
+    /// Receives an entry. The key is taken only if the digest covers it.
+    pub fn entry<K: AsRef<[u8]>>(&mut self, key: impl FnOnce() -> K, value: &[u8]) {
+        if self.is_strict {
+            self.add(key().as_ref());
+        }
+        self.value(value);
+    }
+
     /// Receives a key.
     pub fn key(&mut self, bytes: &[u8]) {
         self.add(bytes);

@@ -118,10 +118,7 @@ fn give(mut entries: impl Iterator<Item = fjall::Guard>, count: usize, sink: &mu
         && let Some(entry) = entries.next()
     {
         let (key, value) = entry.into_inner()?;
-        if sink.is_strict {
-            sink.key(&key);
-        }
-        sink.value(&value);
+        sink.entry(|| &key, &value);
         given += 1;
     }
     Ok(given)
@@ -159,10 +156,7 @@ impl Reader for FjallReader<'_> {
             && let Some(entry) = entries.next()
         {
             let (key, value) = entry.into_inner()?;
-            if sink.is_strict {
-                sink.key(&key);
-            }
-            sink.value(&value);
+            sink.entry(|| &key, &value);
             count += 1;
         }
         Ok(count)

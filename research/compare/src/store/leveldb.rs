@@ -249,10 +249,7 @@ impl<'a> Position<'a> {
             if upper.is_some_and(|upper| self.key() > upper.as_slice()) {
                 break;
             }
-            if sink.is_strict {
-                sink.key(self.key());
-            }
-            sink.value(self.value());
+            sink.entry(|| self.key(), self.value());
             given += 1;
             if given < count {
                 self.step(is_back);
@@ -324,10 +321,7 @@ impl Reader for LevelReader<'_> {
         position.seek_to_end(false);
         let mut count = 0;
         while should_continue(count, may_continue) && position.is_valid() {
-            if sink.is_strict {
-                sink.key(position.key());
-            }
-            sink.value(position.value());
+            sink.entry(|| position.key(), position.value());
             count += 1;
             position.step(false);
         }

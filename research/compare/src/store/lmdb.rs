@@ -260,10 +260,7 @@ impl View {
             if upper.is_some_and(|upper| slice(key) > upper.as_slice()) {
                 break;
             }
-            if sink.is_strict {
-                sink.key(slice(key));
-            }
-            sink.value(slice(value));
+            sink.entry(|| slice(key), slice(value));
             given += 1;
             if given < count {
                 entry = self.go(&[], step)?;
@@ -323,10 +320,7 @@ impl Reader for LmdbReader<'_> {
         while should_continue(count, may_continue)
             && let Some((key, value)) = &entry
         {
-            if sink.is_strict {
-                sink.key(slice(key));
-            }
-            sink.value(slice(value));
+            sink.entry(|| slice(key), slice(value));
             count += 1;
             entry = self.view.go(&[], ffi::MDB_NEXT)?;
         }

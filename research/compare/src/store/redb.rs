@@ -154,10 +154,7 @@ fn give(mut entries: impl Iterator<Item = Entry>, count: usize, sink: &mut Sink)
         && let Some(entry) = entries.next()
     {
         let (key, value) = entry?;
-        if sink.is_strict {
-            sink.key(key.value());
-        }
-        sink.value(value.value());
+        sink.entry(|| key.value(), value.value());
         given += 1;
     }
     Ok(given)
@@ -197,10 +194,7 @@ impl Reader for RedbReader<'_> {
             && let Some(entry) = entries.next()
         {
             let (key, value) = entry?;
-            if sink.is_strict {
-                sink.key(key.value());
-            }
-            sink.value(value.value());
+            sink.entry(|| key.value(), value.value());
             count += 1;
         }
         Ok(count)

@@ -158,10 +158,7 @@ fn give(iterator: &mut Iterator<'_>, count: usize, is_back: bool, sink: &mut Sin
     while given < count
         && let Some(value) = iterator.value()
     {
-        if sink.is_strict {
-            sink.key(iterator.key().unwrap_or_default());
-        }
-        sink.value(value);
+        sink.entry(|| iterator.key().unwrap_or_default(), value);
         given += 1;
         if given < count {
             if is_back { iterator.prev() } else { iterator.next() }
@@ -216,10 +213,7 @@ impl Reader for RocksReader<'_> {
         while should_continue(count, may_continue)
             && let Some(value) = iterator.value()
         {
-            if sink.is_strict {
-                sink.key(iterator.key().unwrap_or_default());
-            }
-            sink.value(value);
+            sink.entry(|| iterator.key().unwrap_or_default(), value);
             count += 1;
             iterator.next();
         }

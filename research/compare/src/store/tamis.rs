@@ -162,10 +162,7 @@ fn give(scan: &mut Scan, count: usize, sink: &mut Sink) -> Result<usize> {
     }
     let mut given = 0;
     while given < count && scan.move_next()? {
-        if sink.is_strict {
-            sink.key(scan.key());
-        }
-        sink.value(scan.value());
+        sink.entry(|| scan.key(), scan.value());
         given += 1;
     }
     Ok(given)
@@ -192,10 +189,7 @@ impl Reader for TamisReader<'_> {
         self.scan.seek_for_prev(key)?;
         let mut given = 0;
         while given < count && self.scan.move_prev()? {
-            if sink.is_strict {
-                sink.key(self.scan.key());
-            }
-            sink.value(self.scan.value());
+            sink.entry(|| self.scan.key(), self.scan.value());
             given += 1;
         }
         Ok(given)
@@ -209,10 +203,7 @@ impl Reader for TamisReader<'_> {
         let mut scan = self.keyspace.range(..);
         let mut count = 0;
         while should_continue(count, may_continue) && scan.move_next()? {
-            if sink.is_strict {
-                sink.key(scan.key());
-            }
-            sink.value(scan.value());
+            sink.entry(|| scan.key(), scan.value());
             count += 1;
         }
         Ok(count)
