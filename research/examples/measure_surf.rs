@@ -1,6 +1,6 @@
 //! Measures SuRFs on the published integer sets and on a list of words: sizes, false positives, times.
 //!
-//! `cargo run --release -p tamis-filter --example measure_surf -- [KEY_COUNT [WORDS_FILE [KEY_SET]]]` measures all key
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_surf -- [KEY_COUNT [WORDS_FILE [KEY_SET]]]` measures all key
 //! sets (`words` is one), or the named one.
 //!
 //! Times are nanoseconds per query (the minimum of seven passes through 300,000 queries, digest included) and
@@ -13,18 +13,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock and a file of words")]
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
     AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Probe,
     RangeProbe, Samples,
 };
 use tamis_workload::{
-    Calibration, KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, SplitMix64, non_empty_ranges,
+    Calibration, KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, non_empty_ranges,
 };
 
 const SPECS: [&str; 6] = [
@@ -114,7 +112,6 @@ impl Subject {
 }
 
 fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds], unit: f64) {
-    measure_index(keys);
     for spec in SPECS {
         let (subject, build_ns) = Subject::build(spec, keys, PASSES);
         let missed = present.iter().filter(|query| !subject.ask(query)).count();
@@ -128,51 +125,6 @@ fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds],
         println!("    {design}");
         sets.iter().for_each(|(name, queries)| subject.report(name, queries, unit));
     }
-}
-
-/// The trie as an index with values of 8 bytes, compared with a `BTreeMap`: sizes, and times of searches for all keys
-/// in random order. Nodes are those of the complete trie, counted as in the paper: one per label, and one for the end
-/// of each key that is a prefix of another.
-fn measure_index(keys: &[Vec<u8>]) {
-    let shared = tamis_bits::common_prefix_length;
-    let nodes_of_pair = |(left, right): (&Vec<u8>, &Vec<u8>)| {
-        let shared = shared(left, right);
-        right.len() - shared + usize::from(shared == left.len())
-    };
-    let pairs = keys.iter().zip(keys.iter().skip(1));
-    let node_count = keys.first().map_or(0, Vec::len) + pairs.map(nodes_of_pair).sum::<usize>();
-    let mut builder = TrieIndexBuilder::new(8);
-    for (number, key) in (0_u64..).zip(keys) {
-        builder.add(key, &number.to_le_bytes()).expect("sorted keys");
-    }
-    let bytes = builder.finish().expect("an index");
-    let index = TrieIndex::open(AlignedBytes::from(bytes.as_slice())).expect("what was built opens");
-    let map: BTreeMap<&[u8], u64> = keys.iter().map(Vec::as_slice).zip(0..).collect();
-    let mut random = SplitMix64::new(7);
-    // Copies, so that the keys are read in order and only the index is accessed randomly.
-    let probes: Vec<Vec<u8>> = (0..TIMED_COUNT)
-        .filter_map(|_| keys.get(random.below(keys.len() as u64) as usize).cloned())
-        .collect();
-    let in_index = time(probes.len(), || {
-        black_box(probes.iter().filter(|key| index.get(key).is_some()).count());
-    });
-    let in_map = time(probes.len(), || {
-        black_box(probes.iter().filter(|key| map.contains_key(key.as_slice())).count());
-    });
-    let scan = time(keys.len(), || {
-        let mut cursor = index.cursor();
-        cursor.first();
-        while cursor.key().is_some() {
-            cursor.next();
-        }
-        black_box(cursor.value());
-    });
-    let trie_bits = (bytes.len() - keys.len() * 8) as f64 * 8.0;
-    println!(
-        "  index: {node_count} nodes, {:.2} bits/node, {:.2} bits/key; search {in_index:.1} ns, BTreeMap {in_map:.1} ns; scan {scan:.1} ns/key",
-        trie_bits / node_count as f64,
-        trie_bits / keys.len() as f64
-    );
 }
 
 fn bounds(ranges: &[(u64, u64)]) -> Vec<Bounds> {

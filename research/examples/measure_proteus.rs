@@ -1,7 +1,7 @@
 //! Measures Proteus and 1PBF on the published integer sets: rates, sizes and times next to those of another
 //! implementation.
 //!
-//! `cargo run --release -p tamis-filter --example measure_proteus -- [rates|times|model|strings] [KEYS [SEED
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_proteus -- [rates|times|model|strings] [KEYS [SEED
 //! [REFERENCE.csv [KEY_SET [QUERY_SET [BUDGETS [FAMILY]]]]]]]`
 //!
 //! `rates` runs a million queries of each set, and those of nine more query seeds if this implementation or the

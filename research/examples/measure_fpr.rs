@@ -1,6 +1,6 @@
-//! Measures false-positive rates next to their formulas, and sizes: prints the tables of `results/bloom.md`.
+//! Measures false-positive rates next to their formulas, and sizes: prints the tables of `crates/tamis-filter/results/bloom.md`.
 //!
-//! `cargo run --release -p tamis-filter --example measure_fpr` takes twenty minutes. `measure_fpr KEYS FAMILY` prints
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_fpr` takes twenty minutes. `measure_fpr KEYS FAMILY` prints
 //! the rows of one family only.
 
 use tamis_filter::{
@@ -132,7 +132,7 @@ fn main() {
     }
     println!("# Rates of false positives\n");
     println!(
-        "Written by `examples/measure_fpr.rs`. Absent keys, 8 bytes, scattered. Each rate is counted until at least"
+        "Written by `research/examples/measure_fpr.rs`. Absent keys, 8 bytes, scattered. Each rate is counted until at least"
     );
     println!(
         "{FALSE_POSITIVES_WANTED} false positives ({MORE_WANTED} of blocked filters): one standard deviation is"

@@ -1,6 +1,6 @@
 //! Times of blocked filters, with the calibration unit of the reference figures.
 //!
-//! `cargo run --release -p tamis-filter --example measure_speed [large]`; `large` adds 150 million keys (2 GB of
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_speed [large]`; `large` adds 150 million keys (2 GB of
 //! memory).
 //!
 //! The unit is a binary search among as many random integers as there are keys; the reference machine takes 160 ns at

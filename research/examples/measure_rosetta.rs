@@ -1,6 +1,6 @@
 //! Measures Rosettas on the published integer sets: measured and predicted rates, probes, times.
 //!
-//! `cargo run --release -p tamis-filter --example measure_rosetta -- KEY_COUNT KEY_SEED FAMILY QUERIES BITS...`
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_rosetta -- KEY_COUNT KEY_SEED FAMILY QUERIES BITS...`
 //!
 //! `FAMILY` is a family with its parameters, such as `rosetta:probe-cost=0`; `QUERIES` are parts of the names of keys
 //! and queries separated by commas, such as `uniform correlated_r32`, or `all`. Samples and queries have the seeds

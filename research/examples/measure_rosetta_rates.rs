@@ -1,14 +1,14 @@
 //! Measures the rates of Rosettas on the published integer sets for several seeds, next to the predicted and the
 //! published ones.
 //!
-//! `cargo run --release -p tamis-filter --example measure_rosetta_rates -- KEY_COUNT SEEDS REFERENCE.csv QUERIES
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_rosetta_rates -- KEY_COUNT SEEDS REFERENCE.csv QUERIES
 //! BITS...`
 //!
 //! `SEEDS` are seeds of keys separated by `/`, such as `42/142/143/144/145`; queries, sample and 100,000 ranges with a
 //! key have the seeds after them. The first seed has separate columns, all others are added up. If there are fewer
 //! than 1,000 false positives, nine more query seeds are added. `QUERIES` are parts of the names of keys and queries
 //! separated by commas, such as `uniform correlated_r32`, or `all`. The rows are those of the table in
-//! `results/rosetta.md`. If the published rate bounds ours, the row reports whether the bound holds: at most `c` times
+//! `crates/tamis-filter/results/rosetta.md`. If the published rate bounds ours, the row reports whether the bound holds: at most `c` times
 //! the published rate plus three standard deviations of both counts, with `c` 1 for ranges of up to 32 keys and 10 or
 //! 12 bits per key, a half with 16 and 20 bits, and 1.05 for longer ranges.
 

@@ -1,6 +1,6 @@
 //! Measures the time in which families design filters of long string keys, and its growth with the keys.
 //!
-//! `cargo run --release -p tamis-filter --example measure_rosetta_design -- SAMPLE_COUNT KEYS...`
+//! `cargo run --release --manifest-path research/Cargo.toml --example measure_rosetta_design -- SAMPLE_COUNT KEYS...`
 //!
 //! `KEYS` is a number of generated paths of 100 bytes on average, or a file with one key per line. Samples are points,
 //! closed ranges next to a key, or prefixes.

@@ -1,5 +1,5 @@
-//! Times of the digest function and of XXH3, by key size: the comparison of `src/hash.rs`. The last column is the
-//! latency: each key depends on the digest before.
+//! Times of the digest function and of XXH3, by key size: the comparison of `crates/tamis-filter/src/hash.rs`. The last column is
+//! the latency: each key depends on the digest before.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
