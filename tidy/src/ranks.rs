@@ -68,13 +68,14 @@ pub fn crate_imports(tree: &Tree) -> Vec<Finding> {
     for &(name, allowed, allowed_in_tests) in CRATES {
         let path = format!("{}/Cargo.toml", folder_of(name));
         let Some(manifest) = tree.get(&path) else { continue };
-        let mut is_dev = false;
+        let (mut is_dev, mut is_list) = (false, false);
         for (index, line) in manifest.text.lines().enumerate() {
             if line.starts_with('[') {
                 is_dev = line == "[dev-dependencies]";
-                if !line.contains("dependencies") {
-                    continue;
-                }
+                is_list = line.contains("dependencies");
+            }
+            if !is_list {
+                continue;
             }
             let dependency = line.split(['.', ' ', '=']).next().unwrap_or_default();
             let is_ours = CRATES.iter().any(|(ours, _, _)| *ours == dependency);
