@@ -21,10 +21,10 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, Rule, Vfs};
 
 use crate::{
     scenario::{
-        Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script, value,
-        with_filter_steps, write, write_to,
+        Context, Edit, Entry, Plan, State, Step, apply, difference, is_durable, new_state, read_all, run,
+        script, value, with_filter_steps, write, write_to,
     },
-    support::{CHANGING, FOLDER, SplitMix64, inline_options, open_on, small_keyspace},
+    support::{CHANGING, FOLDER, SplitMix64, inline_options, open_on, small_keyspace, sweep_stride},
 };
 
 /// One of this many crashes is followed by a crash within recovery.
@@ -196,15 +196,6 @@ fn crash(memory: &MemVfs, seed: u64, possible: &[State]) {
     check_second_life(&crashed, db, found, &mut random);
 }
 
-fn is_durable(step: &Step) -> bool {
-    match step {
-        Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
-        // A compaction flushes its keyspace only.
-        Step::Flush | Step::Ingest(_) => true,
-        _ => false,
-    }
-}
-
 /// The steps of a scenario that were started.
 #[derive(Debug, Default)]
 struct Work {
@@ -229,7 +220,7 @@ impl Work {
     }
 }
 
-/// Runs a scenario with a power failure before every operation, with several seeds each.
+/// Runs a scenario with a power failure before every operation, with several seeds each; without `TAMIS_SWEEPS=1` before a share of them.
 fn sweep(plan: Plan, seed_count: u64) -> Work {
     sweep_steps(plan, script(plan), seed_count)
 }
@@ -254,6 +245,9 @@ fn sweep_steps(plan: Plan, steps: Vec<Step>, seed_count: u64) -> Work {
             }
             let mut progress = lock(&seen);
             progress.operation_count += 1;
+            if !progress.operation_count.is_multiple_of(sweep_stride()) {
+                return;
+            }
             let possible = progress.possible();
             for index in 0..seed_count {
                 let seed = plan.seed ^ (progress.operation_count << 8 | index);

@@ -23,10 +23,10 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
     scenario::{
-        Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script,
-        with_filter_steps, with_view_steps,
+        Context, Edit, Entry, Plan, State, Step, apply, difference, is_durable, new_state, read_all, run,
+        script, with_filter_steps, with_view_steps,
     },
-    support::{FOLDER, SplitMix64, inline_options, small_keyspace},
+    support::{FOLDER, SplitMix64, inline_options, small_keyspace, sweep_stride},
 };
 
 /// A clock that detects an endless loop.
@@ -402,15 +402,6 @@ impl World {
     }
 }
 
-fn is_durable(step: &Step) -> bool {
-    match step {
-        Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
-        // A compaction flushes its keyspace only.
-        Step::Flush | Step::Ingest(_) => true,
-        _ => false,
-    }
-}
-
 const PLAN: Plan = Plan {
     seed: 3,
     step_count: 60,
@@ -439,7 +430,7 @@ fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> Option
     (hit_count == 0).then_some(views)
 }
 
-/// Each operation, or each `stride`-th, until no fault occurs.
+/// Each operation, or each `stride`-th, until no fault occurs; without `TAMIS_SWEEPS=1` a share of them.
 fn sweep(stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     let (_, views) = sweep_steps(&with_view_steps(script(PLAN)), stride, make_rule);
     check_views(views);
@@ -449,8 +440,9 @@ fn sweep_of(plan: Plan, stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     sweep_steps(&script(plan), stride, make_rule);
 }
 
-/// Returns the number of runs with a fault, and the views that were built and rebuilt without one.
+/// Returns the number of the last operation with a fault, and the views that were built and rebuilt without one.
 fn sweep_steps(steps: &[Step], stride: u64, make_rule: &dyn Fn(u64) -> Rule) -> (u64, [u64; 2]) {
+    let stride = stride * sweep_stride();
     let mut nth = 1;
     let views = loop {
         match run_with(make_rule, steps, nth) {
@@ -459,7 +451,7 @@ fn sweep_steps(steps: &[Step], stride: u64, make_rule: &dyn Fn(u64) -> Rule) -> 
         }
     };
     println!("{} runs up to {:?}, views built and rebuilt: {views:?}", nth / stride, make_rule(nth));
-    (nth / stride, views)
+    (nth.saturating_sub(stride), views)
 }
 
 /// Whether the state on disk is unknown after a failure of this operation.

@@ -20,7 +20,7 @@ use tamis::{
 };
 use tamis_vfs::{FaultVfs, MemVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace, sweep_stride};
 
 const TEXT: &str = "injected panic";
 
@@ -187,20 +187,22 @@ fn run(workers: usize, panics: Panics) -> bool {
     has_panicked
 }
 
-/// Runs the workload with a panic at each number until none happens; returns how many did.
-fn sweep(workers: usize, step: usize, panics: impl Fn(i64) -> Panics) -> usize {
-    let numbers = (1_i64..).step_by(step);
-    numbers.take_while(|&number| run(workers, panics(number))).count()
+/// Runs the workload with a panic at each number until none happens; returns the greatest number that had one.
+fn sweep(workers: usize, step: usize, panics: impl Fn(i64) -> Panics) -> i64 {
+    let mut numbers = (1_i64..).step_by(step);
+    let first = numbers.find(|&number| !run(workers, panics(number)));
+    first.map_or(0, |number| number - step as i64)
 }
 
 #[test]
 fn a_panic_at_any_file_operation_refuses_writes_and_loses_nothing() {
-    assert!(sweep(0, 1, |file| Panics { file, ..Panics::default() }) > 200);
+    let stride = sweep_stride() as usize;
+    assert!(sweep(0, stride, |file| Panics { file, ..Panics::default() }) > 200);
 }
 
 #[test]
 fn a_panic_of_a_worker_at_any_file_operation_refuses_writes_and_loses_nothing() {
-    assert!(sweep(2, 5, |file| Panics { file, ..Panics::default() }) > 30);
+    assert!(sweep(2, 5, |file| Panics { file, ..Panics::default() }) > 150);
 }
 
 #[test]
@@ -211,8 +213,8 @@ fn a_panic_at_any_event_refuses_writes_and_loses_nothing() {
 
 #[test]
 fn a_panic_at_any_call_of_the_clock_refuses_writes_and_loses_nothing() {
-    assert!(sweep(0, 3, |clock| Panics { clock, ..Panics::default() }) > 10);
-    assert!(sweep(2, 7, |clock| Panics { clock, ..Panics::default() }) > 5);
+    assert!(sweep(0, 3, |clock| Panics { clock, ..Panics::default() }) > 30);
+    assert!(sweep(2, 7, |clock| Panics { clock, ..Panics::default() }) > 35);
 }
 
 /// A panic of one thread must not keep the others from the leadership of the write group.

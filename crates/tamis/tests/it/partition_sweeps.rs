@@ -24,7 +24,10 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use crate::{
     retain,
     scenario::Context,
-    support::{CHANGING_FILES, FOLDER, Model, SplitMix64, change_options, inline_options, is_deep, open_on},
+    support::{
+        CHANGING_FILES, FOLDER, Model, SplitMix64, change_options, inline_options, is_deep, open_on,
+        sweep_stride,
+    },
 };
 
 fn hash_of(key: &[u8], value: &[u8]) -> u64 {
@@ -202,7 +205,7 @@ impl Scenario {
         );
     }
 
-    /// The process is killed before each operation, and the power fails; `seeds` times, with different parts of the unsynced bytes on the
+    /// The process is killed before each operation of the share that a sweep tries, and the power fails; `seeds` times, with different parts of the unsynced bytes on the
     /// disk.
     fn kill_and_cut_power(self: &Arc<Self>, seeds: u64) {
         let memory = self.image.crash_clone(0);
@@ -220,6 +223,9 @@ impl Scenario {
                     *count += 1;
                     *count
                 };
+                if !u64::is_multiple_of(number, sweep_stride()) {
+                    return;
+                }
                 let (possible, possible_after_kill) = {
                     let history = seen.lock().unwrap();
                     (history.possible(), history.possible_after_kill())
@@ -245,7 +251,7 @@ impl Scenario {
         println!("{}: {} operations", self.name, count.lock().unwrap());
     }
 
-    /// Each of these operations fails, once or from then on; about `most` of them, evenly spread, if there are more.
+    /// Each of these operations fails, once or from then on: the share that a sweep tries, and about `most` of them if there are more.
     fn fail_operations(&self, kinds: &'static [OperationKind], most: u64) {
         let counting = FaultVfs::new(Arc::new(self.image.crash_clone(0)));
         let rule = counting.add_rule(Rule::slow(|_| {}).on(kinds));
@@ -253,7 +259,7 @@ impl Scenario {
         let count = counting.hit_count(rule);
         assert!(count > 5, "{}: {count} operations", self.name);
         let attempts = if is_deep() { 2 } else { 1 };
-        let tried = (0..count).step_by((count / most).max(1) as usize);
+        let tried = (0..count).step_by((count / most).max(sweep_stride()) as usize);
         for (nth, attempt) in tried.flat_map(|nth| (0..attempts).map(move |attempt| (nth, attempt))) {
             let is_forever = (nth + attempt) % 2 == 0;
             let _context = Context(format!("{}: operation {nth}, forever: {is_forever}", self.name));

@@ -19,7 +19,7 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
     EventLog, FOLDER, Model, SplitMix64, check_entries, inline_options, is_deep, open_in_memory, open_on,
-    small_keyspace,
+    put, small_keyspace, sweep_stride,
 };
 
 const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4 };
@@ -30,12 +30,6 @@ fn options() -> Options {
 
 fn of_default(statistics: &Statistics) -> KeyspaceStatistics {
     statistics.keyspaces.iter().find(|keyspace| keyspace.name == "default").unwrap().clone()
-}
-
-fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
-    let key = number.to_be_bytes().to_vec();
-    db.put(&key, &value).unwrap();
-    model.insert(key, value);
 }
 
 /// Puts and deletes at random.
@@ -476,7 +470,7 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
     ];
     let count = record.operations().iter().filter(|operation| kinds.contains(&operation.kind)).count() as u64;
     assert!(count > 100, "{count}");
-    for nth in (0..count).step_by(if is_deep() { 1 } else { 11 }) {
+    for nth in (0..count).step_by(if is_deep() { 1 } else { 11 * sweep_stride() as usize }) {
         let files = memory.crash_clone(0);
         let faults = FaultVfs::new(Arc::new(files.clone()));
         let rule = Rule::error(std::io::ErrorKind::Other).on(&kinds).nth(nth);
@@ -774,18 +768,18 @@ fn a_partition_of_one_key_keeps_the_versions_of_snapshots() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(newest.as_slice()));
 }
 
-/// A million versions of one key, each of which a snapshot needs: jobs end, and a read searches a few blocks.
+/// Versions of one key (with `TAMIS_SWEEPS=1` a million), each of which a snapshot needs: jobs end, and a read searches a few blocks.
 #[test]
-fn a_partition_of_one_key_takes_a_million_versions() {
-    const COUNT: u64 = 1_000_000;
+fn a_partition_of_one_key_takes_many_versions() {
+    // The number of flushes does not depend on the share. They are few: each job reads the numbers of all snapshots.
+    let count = 1_000_000 / sweep_stride();
     let vfs = MemVfs::new();
-    // Few flushes: each job reads the numbers of all snapshots.
-    let keyspace = small_keyspace().layout(LAYOUT).memtable_bytes(4 << 20);
-    let options = inline_options().default_keyspace(keyspace).log_bytes_max(64 << 20);
+    let keyspace = small_keyspace().layout(LAYOUT).memtable_bytes((4 << 20) / sweep_stride());
+    let options = inline_options().default_keyspace(keyspace).log_bytes_max((64 << 20) / sweep_stride());
     let db = open_in_memory(&vfs, options).unwrap();
     let keyspace = db.default_keyspace();
     let mut snapshots = Vec::new();
-    for number in 0..COUNT {
+    for number in 0..count {
         db.put("key", number.to_be_bytes()).unwrap();
         snapshots.push((db.snapshot(), number));
     }
@@ -810,16 +804,16 @@ fn a_partition_of_one_key_takes_a_million_versions() {
         + statistics.partition_decisions.divide.count;
     assert!(jobs > 1 && 3 * jobs <= statistics.flushes, "{jobs} jobs, {} flushes", statistics.flushes);
     let size = of_default(&statistics).partitions.remove(0).size;
-    assert!(size.entry_count == COUNT && (2..=4).contains(&size.run_count), "{size:?}");
-    check(&db, &snapshots, COUNT);
+    assert!(size.entry_count == count && (2..=4).contains(&size.run_count), "{size:?}");
+    check(&db, &snapshots, count);
     // A merge with newer entries keeps the newest version, and those of the other snapshots.
-    snapshots.retain(|(_, number)| number % (COUNT / 10) == 0);
-    db.put("key", COUNT.to_be_bytes()).unwrap();
+    snapshots.retain(|(_, number)| number % (count / 10) == 0);
+    db.put("key", count.to_be_bytes()).unwrap();
     check(&db, &snapshots, 11);
     let last = snapshots.pop().unwrap();
     drop((last, snapshots));
     check(&db, &[], 1);
-    assert_eq!(db.get("key").unwrap().as_deref(), Some(&COUNT.to_be_bytes()[..]));
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&count.to_be_bytes()[..]));
     assert!(db.verify().unwrap().is_sound());
 }
 

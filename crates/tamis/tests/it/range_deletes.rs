@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tamis::{Db, Durability, KeyspaceOptions, Options, Runtime, Snapshot};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
-use crate::support::{FOLDER, is_deep};
+use crate::support::{FOLDER, is_deep, sweep_stride};
 
 /// The maximum number of blocks of `first()`, and of the range before the first entry.
 const BLOCKS_MAX: u64 = 8;
@@ -49,7 +49,7 @@ fn table_bytes(db: &Db) -> u64 {
 
 /// A queue whose consumer reads the first entry and deletes `count` ones, by `delete`.
 fn consume(memtable_bytes: u64, count: u64, delete: impl Fn(&Db, u64)) {
-    let total: u64 = if is_deep() { 1_000_000 } else { 100_000 };
+    let total = if is_deep() { 1_000_000 } else { 100_000 / sweep_stride() };
     const LIVE: u64 = 1_000;
     let db = open(memtable_bytes);
     let mut head = 0;

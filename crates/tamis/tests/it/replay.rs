@@ -15,7 +15,7 @@ use crate::{
     scenario::{Context, State, read_all},
     support::{
         CHANGING, EventLog, FOLDER, Model, SplitMix64, check_entries, inline_options, open_in_memory,
-        open_on, small_keyspace,
+        open_on, small_keyspace, sweep_stride,
     },
 };
 
@@ -317,7 +317,7 @@ fn a_read_only_open_replays_a_long_log_without_a_flush() {
 #[test]
 fn a_replay_flushes_no_keyspace_before_its_last_retained_entry() {
     let mut retained_count = 0;
-    for seed in 0..30 {
+    for seed in (0..30).step_by(sweep_stride() as usize) {
         let _context = Context(format!("seed {seed}"));
         let memory = MemVfs::new();
         let (db, mut model) = retain::prepare(&memory);
@@ -349,10 +349,10 @@ fn a_replay_flushes_no_keyspace_before_its_last_retained_entry() {
         db.wait_for_compactions().unwrap();
         check_entries(&db, &model);
         drop(db);
-        if seed % 10 == 0 {
+        if seed % (10 * sweep_stride()) == 0 {
             let check = move |db: &Db| check_synced(db, &model);
             check_power_failures(&synced_copy(&memory), &retain::options(), 1, check);
         }
     }
-    assert!(retained_count > 20, "{retained_count}");
+    assert!(retained_count > 20 / sweep_stride(), "{retained_count}");
 }

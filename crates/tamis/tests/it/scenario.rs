@@ -279,6 +279,16 @@ pub(crate) fn write(db: &Db, entries: &[Entry], durability: Durability) -> tamis
     db.write_with(batch, durability)
 }
 
+/// Whether all writes up to this step are durable after it.
+pub(crate) fn is_durable(step: &Step) -> bool {
+    match step {
+        Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
+        // A compaction flushes its keyspace only.
+        Step::Flush | Step::Ingest(_) => true,
+        _ => false,
+    }
+}
+
 /// Runs a step other than [`Step::Reopen`] and [`Step::Kill`].
 pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
     match step {

@@ -44,12 +44,22 @@ pub(crate) const CHANGING: [OperationKind; 11] = [
 /// Those that change files.
 pub(crate) const CHANGING_FILES: &[OperationKind] = CHANGING.split_at(10).0;
 
-/// Whether sweeps try every operation and many seeds: `TAMIS_DEEP=1`, for a nightly run.
+/// Whether tests try many seeds and sizes: `TAMIS_DEEP=1`, for a nightly run.
 pub(crate) fn is_deep() -> bool {
     std::env::var_os("TAMIS_DEEP").is_some()
 }
 
-/// The seeds of a property test: `least` of them, and more until the time of the test is over. Prints how many cases ran.
+/// Whether sweeps try every operation: `TAMIS_SWEEPS=1` (as `.ci/run`) or `TAMIS_DEEP=1`. Without them a sweep tries a share.
+pub(crate) fn is_complete() -> bool {
+    is_deep() || std::env::var_os("TAMIS_SWEEPS").is_some()
+}
+
+/// A sweep tries one operation of this many: a prime, because operations and the bytes of files repeat in even steps.
+pub(crate) fn sweep_stride() -> u64 {
+    if is_complete() { 1 } else { 5 }
+}
+
+/// The seeds of a property test: `least` of them (or a share, as of a sweep), and more until the time of the test is over. Prints how many cases ran.
 #[derive(Debug)]
 pub(crate) struct Cases {
     least: u64,
@@ -63,7 +73,7 @@ impl Cases {
         reason = "a loaded machine runs fewer cases, and no case sees the time"
     )]
     pub(crate) fn at_least(least: u64) -> Self {
-        Self { least, next: 0, start: Instant::now() }
+        Self { least: least.div_ceil(sweep_stride()), next: 0, start: Instant::now() }
     }
 }
 
@@ -82,6 +92,13 @@ impl Drop for Cases {
     fn drop(&mut self) {
         println!("{} cases in {:.1?}", self.next, self.start.elapsed());
     }
+}
+
+/// Puts an entry into the store and its model.
+pub(crate) fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
+    let key = number.to_be_bytes();
+    db.put(key, &value).unwrap();
+    model.insert(key.to_vec(), value);
 }
 
 /// Everything runs on the calling thread, in the same order every time.
