@@ -1,12 +1,13 @@
-"""Compares Tamis with rocksdict and plyvel on the same data, and prints a table.
+"""Compares Tamis with rocksdict, plyvel and lmdb on the same data, and prints a table.
 
     bindings/python/test tests/test_mapping.py               # builds and installs the package
-    bindings/python/.venv/bin/pip install rocksdict plyvel
+    bindings/python/.venv/bin/pip install rocksdict plyvel lmdb
     bindings/python/.venv/bin/python bindings/python/bench.py
 
 The entries have random keys of 16 bytes and values of 100 bytes. Each operation runs in rounds, one store after the other, and
 the best round of a store counts. The stores have the same size of cache, no compression, and a filter for points; Tamis also
-has one for ranges. Stores that are not installed are left out.
+has one for ranges. LMDB has neither: it maps its file. Its puts are not synced, like those of the others. A sorted bulk load ends when the entries are
+synced. Stores that are not installed are left out; a dash is an operation that a store does not have.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import importlib.metadata
 import itertools
 import platform
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -32,6 +34,7 @@ import tamis
 
 CACHE_BYTES = 256 << 20
 BATCH = 1_000
+RANGE = 50
 SCAN = 100
 consume = collections.deque[Any](maxlen=0).extend
 
@@ -39,7 +42,7 @@ Entries = list[tuple[bytes, bytes]]
 
 
 class Store:
-    """The calls that are the same in all three."""
+    """The calls that are the same in most stores."""
 
     db: Any
 
@@ -72,6 +75,9 @@ class Tamis(Store):
                 for key, value in entries[start : start + BATCH]:
                     put(key, value)
 
+    def bulk(self, entries: Entries) -> None:
+        self.db.ingest_sorted(entries)
+
     def settle(self) -> None:
         self.db.flush()
         self.db.wait_for_compactions()
@@ -79,6 +85,25 @@ class Tamis(Store):
     def scans(self, keys: list[bytes]) -> None:
         for key in keys:
             consume(self.db.range(key, limit=SCAN))
+
+    def ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(self.db.range(key, limit=RANGE))
+
+    def reverse_ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(self.db.range(None, key, reverse=True, limit=RANGE))
+
+    def new_scans(self, keys: list[bytes]) -> None:
+        for key in keys:
+            next(self.db.range(key))
+
+    def kept_scan(self, keys: list[bytes]) -> None:
+        scan = self.db.range()
+        seek = scan.seek
+        for key in keys:
+            seek(key)
+            next(scan)
 
     def empty_ranges(self, ranges: Entries) -> None:
         for lower, upper in ranges:
@@ -100,7 +125,7 @@ class RocksDict(Store):
         table = rocksdict.BlockBasedOptions()
         table.set_bloom_filter(10, False)
         table.set_block_cache(rocksdict.Cache(CACHE_BYTES))
-        options = rocksdict.Options(raw_mode=True)
+        self.options = options = rocksdict.Options(raw_mode=True)
         options.set_block_based_table_factory(table)
         options.set_compression_type(rocksdict.DBCompressionType.none())
         self.db = rocksdict.Rdict(str(folder), options)
@@ -113,12 +138,39 @@ class RocksDict(Store):
                 put(key, value)
             self.db.write(batch)
 
+    def bulk(self, entries: Entries) -> None:
+        path = f"{self.db.path()}.sst"
+        writer = self.module.SstFileWriter(self.options)
+        writer.open(path)
+        for key, value in entries:
+            writer[key] = value
+        writer.finish()
+        self.db.ingest_external_file([path])
+
     def settle(self) -> None:
         self.db.flush()
 
     def scans(self, keys: list[bytes]) -> None:
         for key in keys:
             consume(itertools.islice(self.db.items(from_key=key), SCAN))
+
+    def ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(itertools.islice(self.db.items(from_key=key), RANGE))
+
+    def reverse_ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(itertools.islice(self.db.items(backwards=True, from_key=key), RANGE))
+
+    def new_scans(self, keys: list[bytes]) -> None:
+        for key in keys:
+            next(self.db.items(from_key=key))
+
+    def kept_scan(self, keys: list[bytes]) -> None:
+        scan = self.db.iter()
+        for key in keys:
+            scan.seek(key)
+            scan.key(), scan.value()
 
     def empty_ranges(self, ranges: Entries) -> None:
         for lower, upper in ranges:
@@ -156,6 +208,24 @@ class Plyvel(Store):
         for key in keys:
             consume(itertools.islice(self.db.iterator(start=key), SCAN))
 
+    def ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(itertools.islice(self.db.iterator(start=key), RANGE))
+
+    def reverse_ranges(self, keys: list[bytes]) -> None:
+        for key in keys:
+            consume(itertools.islice(self.db.iterator(stop=key, reverse=True), RANGE))
+
+    def new_scans(self, keys: list[bytes]) -> None:
+        for key in keys:
+            next(self.db.iterator(start=key))
+
+    def kept_scan(self, keys: list[bytes]) -> None:
+        scan = self.db.iterator()
+        for key in keys:
+            scan.seek(key)
+            next(scan)
+
     def empty_ranges(self, ranges: Entries) -> None:
         for lower, upper in ranges:
             consume(self.db.iterator(start=lower, stop=upper))
@@ -164,7 +234,88 @@ class Plyvel(Store):
         return sum(1 for _ in self.db)
 
 
-STORES: list[Any] = [Tamis, RocksDict, Plyvel]
+class Lmdb(Store):
+    """LMDB. Reads share one transaction."""
+
+    name = "lmdb"
+
+    def __init__(self, folder: Path) -> None:
+        import lmdb
+
+        self.db = lmdb.open(str(folder), map_size=64 << 30, sync=False)
+        self.reader: Any = None
+
+    def transaction(self) -> Any:
+        self.reader = self.reader or self.db.begin()
+        return self.reader
+
+    def put(self, entries: Entries) -> None:
+        for key, value in entries:
+            with self.db.begin(write=True) as writer:
+                writer.put(key, value)
+
+    def batches(self, entries: Entries) -> None:
+        for start in range(0, len(entries), BATCH):
+            with self.db.begin(write=True) as writer:
+                put = writer.put
+                for key, value in entries[start : start + BATCH]:
+                    put(key, value)
+
+    def bulk(self, entries: Entries) -> None:
+        with self.db.begin(write=True) as writer, writer.cursor() as cursor:
+            cursor.putmulti(entries, append=True)
+        self.db.sync(True)
+
+    def settle(self) -> None:
+        self.db.sync(True)
+
+    def get(self, keys: list[bytes]) -> None:
+        get = self.transaction().get
+        for key in keys:
+            get(key)
+
+    def scans(self, keys: list[bytes], count: int = SCAN) -> None:
+        with self.transaction().cursor() as cursor:
+            for key in keys:
+                cursor.set_range(key)
+                consume(itertools.islice(cursor.iternext(), count))
+
+    def ranges(self, keys: list[bytes]) -> None:
+        self.scans(keys, RANGE)
+
+    def reverse_ranges(self, keys: list[bytes]) -> None:
+        with self.transaction().cursor() as cursor:
+            for key in keys:
+                if cursor.set_range(key) and cursor.prev():
+                    consume(itertools.islice(cursor.iterprev(), RANGE))
+
+    def new_scans(self, keys: list[bytes]) -> None:
+        begin = self.transaction().cursor
+        for key in keys:
+            with begin() as cursor:
+                cursor.set_range(key)
+                cursor.item()
+
+    def kept_scan(self, keys: list[bytes]) -> None:
+        with self.transaction().cursor() as cursor:
+            for key in keys:
+                cursor.set_range(key)
+                cursor.item()
+
+    def empty_ranges(self, ranges: Entries) -> None:
+        with self.transaction().cursor() as cursor:
+            for lower, upper in ranges:
+                assert not cursor.set_range(lower) or cursor.key() >= upper
+
+    def full_scan(self) -> int:
+        return sum(1 for _ in self.transaction().cursor())
+
+    def close(self) -> None:
+        self.reader = None
+        self.db.close()
+
+
+STORES: list[Any] = [Tamis, RocksDict, Plyvel, Lmdb]
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -186,14 +337,19 @@ def rates(stores: list[Any], rounds: int, count: int, work: Callable[[Any], obje
 
 def writes(classes: list[Any], folder: Path, entries: Entries, rounds: int) -> dict[str, dict[str, float]]:
     """Rates of writes, each round into a new database."""
-    found: dict[str, dict[str, float]] = {"put": {}, f"batches of {BATCH:,}": {}}
+    found: dict[str, dict[str, float]] = {"put": {}, f"batches of {BATCH:,}": {}, "sorted bulk load": {}}
+    in_order = sorted(entries)
     for round_number in range(rounds):
-        for kind, method in zip(found, ("put", "batches")):
+        for kind, method in zip(found, ("put", "batches", "bulk")):
             for store_class in classes:
+                if not hasattr(store_class, method):
+                    continue
                 store = store_class(folder / f"{kind} {store_class.name} {round_number}")
-                rate = len(entries) / seconds(lambda: getattr(store, method)(entries))
+                given = in_order if method == "bulk" else entries
+                rate = len(entries) / seconds(lambda: getattr(store, method)(given))
                 found[kind][store.name] = max(found[kind].get(store.name, 0), rate)
                 store.close()
+                shutil.rmtree(folder / f"{kind} {store_class.name} {round_number}")
     return found
 
 
@@ -209,6 +365,10 @@ def reads(stores: list[Any], entries: Entries, rounds: int) -> dict[str, dict[st
     return {
         "get": rates(stores, rounds, len(keys), lambda store: store.get(keys)),
         f"scan of {SCAN} entries": rates(stores, rounds, 5_000, lambda store: store.scans(keys[:5_000])),
+        f"range of {RANGE} entries": rates(stores, rounds, 10_000, lambda store: store.ranges(keys[:10_000])),
+        "the same in reverse": rates(stores, rounds, 10_000, lambda store: store.reverse_ranges(keys[:10_000])),
+        "new scan, one entry": rates(stores, rounds, 20_000, lambda store: store.new_scans(keys[:20_000])),
+        "kept scan, one entry": rates(stores, rounds, 20_000, lambda store: store.kept_scan(keys[:20_000])),
         "closed empty range": rates(stores, rounds, len(ranges), lambda store: store.empty_ranges(ranges)),
         "full scan, entries": rates(stores, rounds, len(entries), lambda store: store.full_scan()),
     }
@@ -274,9 +434,10 @@ def main() -> None:
         names = [store.name for store in stores]
         print(f"{'operations a second':24}" + "".join(f"{name:>14}" for name in names) + f"{'tamis / best':>14}")
         for operation, found in table.items():
-            others = [found[name] for name in names if name != "tamis"]
+            others = [found[name] for name in found if name != "tamis"]
             ratio = f"{found['tamis'] / max(others):14.2f}" if others else f"{'-':>14}"
-            print(f"{operation:24}" + "".join(f"{found[name]:14,.0f}" for name in names) + ratio)
+            rates_shown = [f"{found[name]:14,.0f}" if name in found else f"{'-':>14}" for name in names]
+            print(f"{operation:24}" + "".join(rates_shown) + ratio)
         print()
         for figure, text in extras(stores[0], entries, arguments.rounds):
             print(f"{figure}: {text}")
