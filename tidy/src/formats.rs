@@ -68,8 +68,9 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
     for file in files {
         let fields = public_fields(&file.text, "Options {");
-        // The options of the default keyspace are those of any keyspace.
-        let count = fields.iter().filter(|field| field.name != "default_keyspace").count();
+        // The options of the default keyspace are those of any keyspace. The key codec is a name that the store does not use.
+        let is_counted = |field: &&PublicField<'_>| !["default_keyspace", "key_codec"].contains(&field.name);
+        let count = fields.iter().filter(is_counted).count();
         if count > OPTION_COUNT_MAX {
             let message =
                 format!("{count} options, at most {OPTION_COUNT_MAX} are allowed: make some constants");

@@ -249,6 +249,9 @@ pub struct KeyspaceOptions {
     /// The age at which puts expire, in whole milliseconds, at least one. It applies to puts that follow; [`crate::Keyspace::put_until`] sets another time.
     /// Not together with `merge`: operands do not expire. Default: never.
     pub expire_after: Option<Duration>,
+    /// The name of the encoding of the keys, for the programs that use the keyspace: at most 255 bytes. The store keeps the name and does not compare it.
+    /// The Python package stores its codec here. Default: empty, unknown.
+    pub key_codec: String,
 }
 
 setters!(KeyspaceOptions {
@@ -263,6 +266,7 @@ setters!(KeyspaceOptions {
     level0_runs: u32,
     merge: Option<MergeOperator>,
     expire_after: Option<Duration>,
+    key_codec: String,
 });
 
 impl Default for KeyspaceOptions {
@@ -279,6 +283,7 @@ impl Default for KeyspaceOptions {
             level0_runs: 4,
             merge: None,
             expire_after: None,
+            key_codec: String::new(),
         }
     }
 }
@@ -318,7 +323,9 @@ impl Options {
 }
 
 /// The options that can be changed ([`crate::Keyspace::set_options`]).
-const CHANGEABLE: [&str; 4] = ["filters", "views", "layout", "expire_after"];
+const CHANGEABLE: [&str; 5] = ["filters", "views", "layout", "expire_after", KEY_CODEC];
+/// The option that opens do not compare.
+const KEY_CODEC: &str = "key_codec";
 
 impl fmt::Display for Compression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -332,7 +339,7 @@ impl fmt::Display for Compression {
 
 impl KeyspaceOptions {
     /// The options as texts, with their names.
-    pub(crate) fn named(&self) -> [(&'static str, String); 11] {
+    pub(crate) fn named(&self) -> [(&'static str, String); 12] {
         let compression: Vec<_> = self.compression.iter().map(Compression::to_string).collect();
         [
             ("memtable_bytes", self.memtable_bytes.to_string()),
@@ -349,17 +356,18 @@ impl KeyspaceOptions {
                 "expire_after",
                 self.expire_after.map_or("never".to_owned(), |age| format!("{} ms", age.as_millis())),
             ),
+            (KEY_CODEC, self.key_codec.clone()),
         ]
     }
 
     /// Refuses options that differ from those of an existing keyspace, which would have no effect. One that has its default is not compared:
-    /// it was left out.
+    /// it was left out. The key codec is not compared.
     ///
     /// # Errors
     /// [`Error::KeyspaceOption`] for the first one.
     pub(crate) fn check_stored(&self, keyspace: &str, stored: &Self) -> Result<()> {
         let defaults = Self::default().named();
-        self.check_equal(keyspace, stored, |option| defaults.contains(option))
+        self.check_equal(keyspace, stored, |option| option.0 == KEY_CODEC || defaults.contains(option))
     }
 
     /// Refuses a change of options that can't be changed.
@@ -447,6 +455,9 @@ impl KeyspaceOptions {
             if self.merge.is_some() {
                 return refuse("expire_after", text(), "leave it out in a keyspace with a merge operator");
             }
+        }
+        if self.key_codec.len() > 255 {
+            return refuse("key_codec", &self.key_codec, "use at most 255 bytes");
         }
         self.merge.as_ref().map_or(Ok(()), MergeOperator::check_name)
     }

@@ -1,5 +1,7 @@
 //! `put`, `get`, `delete`, `scan`.
 
+use tamis::{Db, KeyspaceOptions, Options};
+
 use crate::Folder;
 
 /// A store with five fruits.
@@ -29,6 +31,20 @@ fn get_returns_put_values_and_not_deleted_ones() {
     assert_eq!(folder.ok(&["get", "store", "--", "-dash"]), "-5\n");
     let run = folder.tamis(&["get", "store", "fig", "pear"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, "pear\tgreen\n"));
+}
+
+/// Programs may store the name of an encoding that this program does not know.
+#[test]
+fn keys_of_any_codec_are_bytes() {
+    let folder = Folder::new();
+    let keyspace = KeyspaceOptions::default().key_codec("codec of some program".to_owned());
+    let db = Db::open_with(folder.path("store"), Options::default().default_keyspace(keyspace)).unwrap();
+    db.put("apple", "red").unwrap();
+    db.close().unwrap();
+    folder.ok(&["put", "store", "pear", "green"]);
+    assert_eq!(folder.ok(&["scan", "store"]), "apple\tred\npear\tgreen\n");
+    let text = folder.ok(&["inspect", "store/CURRENT"]);
+    assert!(text.contains("key_codec codec of some program"), "{text}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.state.options())
     }
 
-    /// Changes its layout, views, filters, and the age at which puts expire; a keyspace without a merge operator gets one. Reads and writes continue while the background adapts the tables and views:
+    /// Changes its layout, views, filters, key codec, and the age at which puts expire; a keyspace without a merge operator gets one. Reads and writes continue while the background adapts the tables and views:
     ///
     /// - **Layout**: compactions rewrite the tables, until they have the new layout.
     /// - **Views**: later views are built by the new rule; with [`crate::Views::Off`] the existing ones are removed.
@@ -92,7 +92,7 @@ impl Keyspace {
     }
 
     /// Refuses options with which an existing keyspace is opened if they are not its own. An option that has its default is not compared: it
-    /// was left out.
+    /// was left out. [`KeyspaceOptions::key_codec`] is not compared.
     ///
     /// # Errors
     /// [`crate::Error::KeyspaceOption`] names the first one, the stored value, and how to change it.

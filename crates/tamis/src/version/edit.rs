@@ -11,7 +11,7 @@ use std::{
 use super::{
     counters::Counters,
     options_format,
-    tagged_record::{put_tagged, take_tagged},
+    tagged_record::{IGNORABLE, put_tagged, take_tagged},
 };
 use crate::{
     coding::{Decoder, put_bytes, put_u64, put_varint},
@@ -126,9 +126,6 @@ impl Change {
         }
     }
 }
-
-/// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
-const IGNORABLE: u8 = 1;
 
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::tagged_record::{put_tagged, take_tagged};
+use super::tagged_record::{IGNORABLE, put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
     merge_operator::MergeOperator,
@@ -25,9 +25,7 @@ const LAYOUT: u64 = 8;
 const VIEWS: u64 = 9;
 const MERGE: u64 = 10;
 const EXPIRE_AFTER: u64 = 11;
-
-/// Flag of an option that a program which does not know it may ignore.
-const MAY_BE_IGNORED: u8 = 1;
+const KEY_CODEC: u64 = 12;
 
 /// Kinds of layouts. The leveled layout is the one of keyspaces without the option.
 const LAYOUT_TIERED: u8 = 1;
@@ -83,7 +81,7 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         put_tagged(&mut list, LAYOUT, 0, &body);
     }
     if let Some(kind) = views_number(options.views) {
-        put_tagged(&mut list, VIEWS, MAY_BE_IGNORED, &[kind]);
+        put_tagged(&mut list, VIEWS, IGNORABLE, &[kind]);
     }
     if let Some(operator) = &options.merge {
         put_tagged(&mut list, MERGE, 0, operator.name().as_bytes());
@@ -92,6 +90,9 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         body.clear();
         put_varint(&mut body, u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         put_tagged(&mut list, EXPIRE_AFTER, 0, &body);
+    }
+    if !options.key_codec.is_empty() {
+        put_tagged(&mut list, KEY_CODEC, IGNORABLE, options.key_codec.as_bytes());
     }
     put_bytes(target, &list);
 }
@@ -152,7 +153,8 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
                 options.merge = Some(MergeOperator::stored(name)?);
             }
             EXPIRE_AFTER => options.expire_after = Some(Duration::from_millis(body.take_varint()?)),
-            _ if flags & 1 != 0 => continue,
+            KEY_CODEC => options.key_codec = String::from_utf8(body.take_rest().to_vec()).ok()?,
+            _ if flags & IGNORABLE != 0 => continue,
             _ => return None,
         }
         if !body.is_empty() {
@@ -167,7 +169,7 @@ pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, St
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, body) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=EXPIRE_AFTER).contains(&tag) && flags & 1 == 0 {
+        if !(MEMTABLE_BYTES..=KEY_CODEC).contains(&tag) && flags & IGNORABLE == 0 {
             return Some(("option", tag.to_string()));
         }
         if tag == FILTERS

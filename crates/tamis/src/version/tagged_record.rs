@@ -3,6 +3,9 @@
 
 use crate::coding::{Decoder, put_bytes, put_varint};
 
+/// Bit 0 of the flags: a reader that does not know the tag may ignore the record.
+pub(super) const IGNORABLE: u8 = 1;
+
 /// Tag, flags, length and body.
 pub(super) fn put_tagged(target: &mut Vec<u8>, tag: u64, flags: u8, body: &[u8]) {
     put_varint(target, tag);

@@ -126,6 +126,28 @@ fn other_options_of_an_existing_keyspace_are_refused() {
     assert_eq!(open(changed.clone()).unwrap().default_keyspace().options(), changed);
 }
 
+/// It is a name for programs: other ones open the keyspace without it.
+#[test]
+fn the_key_codec_is_stored_and_not_compared() {
+    let vfs = MemVfs::new();
+    let with = |codec: &str| KeyspaceOptions::default().key_codec(codec.to_owned());
+    let open = |codec| open_in_memory(&vfs, inline_options().default_keyspace(with(codec)));
+    open("codec of some program").unwrap().create_keyspace("k", with("uint64")).unwrap();
+    for given in ["", "another"] {
+        let db = open(given).unwrap();
+        assert_eq!(db.default_keyspace().options(), with("codec of some program"));
+        assert_eq!(db.get_or_create_keyspace("k", with(given)).unwrap().options(), with("uint64"));
+        db.put(given.len().to_string(), "value").unwrap();
+    }
+    let db = open("").unwrap();
+    db.default_keyspace().set_options(with("tuple")).unwrap();
+    let refused = db.default_keyspace().set_options(with(&"x".repeat(256)));
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "key_codec", .. })), "{refused:?}");
+    db.close().unwrap();
+    let db = open("").unwrap();
+    assert_eq!((db.default_keyspace().options(), db.iter().count()), (with("tuple"), 2));
+}
+
 /// Closes the store first.
 fn open_after<T>(db: Db, open: impl FnOnce() -> T) -> T {
     db.close().unwrap();

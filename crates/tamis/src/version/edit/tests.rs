@@ -24,6 +24,7 @@ fn options() -> KeyspaceOptions {
         layout: Layout::Tiered { runs_per_level: 3, space_amplification_percent: 200 },
         merge: Some(MergeOperator::append(b",")),
         expire_after: None,
+        key_codec: "uint64".to_owned(),
     }
 }
 
