@@ -1,7 +1,7 @@
 //! Ingests tables that were built outside of the store into a keyspace, all of them in one edit.
 //!
 //! 1. Each file is linked (or copied) into the folder and read completely: a damaged file, or one that is not a table built
-//!    outside, is refused. The manifest does not name these files yet: after a crash the next open deletes them.
+//!    outside, is refused. Of a file that the program has just written only the sections are read, if the program says so. The manifest does not name these files yet: after a crash the next open deletes them.
 //! 2. The memtables of the keyspace are flushed, so that all of its entries are in tables. If writers continue in the meantime, writers
 //!    of this keyspace wait from the second attempt on.
 //! 3. Under the log's lock: the log is synced (writes acknowledged before the ingest must survive if the ingest does), the tables
@@ -59,9 +59,12 @@ pub struct IngestOptions {
     /// Keeps the source files: the store gets copies, which share the disk blocks of the sources where the file system can do that. By
     /// default the files are moved into the store.
     pub keep: bool,
+    /// The program has just written the files by [`crate::TableWriter`]: their blocks are not read, except by later reads, which verify
+    /// them. By default the files are read completely.
+    pub trusted: bool,
 }
 
-setters!(IngestOptions { keep: bool });
+setters!(IngestOptions { keep: bool, trusted: bool });
 
 /// The result of [`crate::Db::ingest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -211,7 +214,7 @@ impl Ingester {
             };
             pending.names.push(name);
             pending.sources.push((path.clone(), name, placed));
-            let summary = self.verify_table(number).map_err(|error| error.at_path(path))?;
+            let summary = self.check_table(number, options).map_err(|error| error.at_path(path))?;
             check_is_outside(folder, path)?;
             pending.summaries.push(summary);
             sync_file(&**folder, &name.path(folder))?;
@@ -252,13 +255,11 @@ impl Ingester {
         Ok(())
     }
 
-    /// Reads a linked table completely.
-    fn verify_table(&self, number: u64) -> Result<TableSummary> {
+    /// Opens a linked table, and reads it completely if it is not trusted.
+    fn check_table(&self, number: u64, options: IngestOptions) -> Result<TableSummary> {
         let reader = TableReader::open_outside(self.store.tables.environment(), number)?;
-        match reader.verify().into_iter().next() {
-            Some(fault) => Err(fault),
-            None => Ok(reader.properties().summary.clone()),
-        }
+        let fault = if options.trusted { None } else { reader.verify().into_iter().next() };
+        fault.map_or_else(|| Ok(reader.properties().summary.clone()), Err)
     }
 
     /// Step 3; `None` if a writer has written to the keyspace since the flush.

@@ -174,6 +174,26 @@ fn a_damaged_table_is_refused_wherever_the_damage_is() {
 }
 
 #[test]
+fn the_blocks_of_a_trusted_table_are_verified_by_reads() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let trusted = |db: &Db, path| {
+        db.ingest_with(&db.default_keyspace(), [path], IngestOptions::default().trusted(true))
+    };
+    build(&vfs, "/whole", 0..100, "value");
+    let mut bytes = vfs.read(Path::new("/whole")).unwrap();
+    trusted(&db, "/whole").unwrap();
+    assert_eq!(db.iter().count(), 100);
+    let value = bytes.windows(5).position(|found| found == b"value").unwrap();
+    bytes[value] ^= 1;
+    vfs.create(Path::new("/damaged")).unwrap().append(&bytes).unwrap();
+    trusted(&db, "/damaged").unwrap();
+    assert!(matches!(db.iter().try_for_each(|entry| entry.map(drop)), Err(Error::Corruption(_))));
+    vfs.create(Path::new("/cut")).unwrap().append(&bytes[..bytes.len() - 1]).unwrap();
+    assert!(matches!(trusted(&db, "/cut"), Err(Error::Corruption(_))));
+}
+
+#[test]
 fn a_table_writer_refuses_what_a_store_could_not_take() {
     let vfs = MemVfs::new();
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
