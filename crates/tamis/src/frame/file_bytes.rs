@@ -84,8 +84,8 @@ impl FrameSource for FileBytes {
     }
 }
 
-/// The error of a file of the log that does not exist.
+/// The error of a file of the log, or of a manifest, that does not exist.
 pub(crate) fn missing(path: &Path) -> Error {
-    let advice = "the log had it, and a part of it was synced: restore it from a copy, or run `tamis repair`";
+    let advice = "the store refers to it: restore it from a copy, or run `tamis repair`";
     Error::MissingFile { path: path.to_path_buf(), advice }
 }
