@@ -42,7 +42,7 @@ pub(crate) struct Checkpoint {
     pub(crate) sequence: u64,
     /// In the order of names.
     pub(crate) files: Vec<CheckpointFile>,
-    /// The id of the store.
+    /// The id of the store, in hexadecimal digits.
     pub(crate) store: String,
     /// See [`crate::format::Backup::catalog`].
     pub(crate) catalog: String,
@@ -75,7 +75,7 @@ impl Checkpoint {
             lock,
             sequence: 0,
             files: Vec::new(),
-            store: String::new(),
+            store: format!("{:016x}", db.id()),
             catalog: String::new(),
         };
         checkpoint.sequence = db.checkpoint(&checkpoint.folder)?.sequence;
@@ -93,9 +93,8 @@ impl Checkpoint {
         for row in &manifest.rows {
             let [_, Cell::Text(change), Cell::Text(detail)] = row.as_slice() else { continue };
             match change.as_str() {
-                "set database" => self.store = detail.chars().skip(3).take(16).collect(),
-                // They change without a change of the content.
-                "advance counters" | "set synced log" => {}
+                // The id is in `store`; the others change without a change of the content.
+                "set database" | "advance counters" | "set synced log" => {}
                 _ => catalog.extend([change, " ", detail, "\n"].map(|text| text.to_owned())),
             }
         }

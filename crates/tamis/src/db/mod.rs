@@ -279,6 +279,11 @@ impl Db {
         self.engine.store.context.folder.path().to_path_buf()
     }
 
+    /// The id of the store, random. Checkpoints have the same.
+    pub fn id(&self) -> u64 {
+        self.engine.store.versions.database().0
+    }
+
     /// A handle of the keyspace that every store has. `Db` dereferences to it.
     pub fn default_keyspace(&self) -> Keyspace {
         self.default.clone()
