@@ -29,8 +29,8 @@
 //! 1. **The order of keys is your index.** Keys are bytes, compared as bytes. Write numbers big-endian, and put first what you read together: a prefix or a
 //!    range is then one place on the disk. A [`Keyspace`] is a separate map with its own [`KeyspaceOptions`]; a [`WriteBatch`] is atomic across
 //!    keyspaces, and [`Db::transact`] is what to use if a write depends on a read.
-//! 2. **Each write chooses what it survives** ([`Durability`]). By default a crash of the process, with [`Durability::Synced`] a power failure. A store
-//!    belongs to one process: a second open fails with [`Error::Locked`]. Every byte on disk has a checksum, and damage is an error with file and offset,
+//! 2. **Each write chooses what it survives** ([`Durability`]). By default a crash of the process, with [`Durability::Synced`] a power failure. One process
+//!    writes to a store, and others read it ([`Db::open_reader`]): a second writer gets [`Error::Locked`]. Every byte on disk has a checksum, and damage is an error with file and offset,
 //!    never a wrong answer.
 //! 3. **A read costs the blocks that have its answer.** Filters reject keys and ranges that a table does not have. The store chooses them from a sample of your
 //!    queries ([`Filters`]): a new store needs about a thousand queries first. Reads of many runs, or over deleted entries, pay for the merge that makes them cheap again
