@@ -1,5 +1,5 @@
 //! Codecs of keys: the Python objects that are keys of a keyspace, and their bytes. The byte order of the keys is the order of
-//! the objects. The codec is chosen when a keyspace is opened and is not stored.
+//! the objects. The keyspace stores the name of the codec (`tamis::KeyspaceOptions::key_codec`), and each open compares it.
 
 use std::ops::Deref;
 
@@ -9,6 +9,9 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
+
+use tamis::KeyspaceOptions;
+use tamis_bindings_common::Failure;
 
 use crate::{
     error::{invalid, wrong_type},
@@ -59,13 +62,41 @@ impl Deref for Key<'_> {
 impl Codec {
     /// The codec with a name.
     pub(crate) fn from_name(py: Python<'_>, name: &str) -> PyResult<Self> {
-        match name {
-            "bytes" => Ok(Self::Bytes),
-            "str" => Ok(Self::Str),
-            "uint64" => Ok(Self::Uint64),
-            "int64" => Ok(Self::Int64),
-            "tuple" => Ok(Self::Tuple),
-            _ => Err(invalid(py, format!("keys: {name:?} is not a codec; give {NAMES}"))),
+        Self::named(name).ok_or_else(|| invalid(py, format!("keys: {name:?} is not a codec; give {NAMES}")))
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        let all = [Self::Bytes, Self::Str, Self::Uint64, Self::Int64, Self::Tuple];
+        all.into_iter().find(|codec| codec.name() == name)
+    }
+
+    /// The codec that a caller gives, if any.
+    pub(crate) fn given(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Self>> {
+        name.map(|name| Self::from_name(py, name)).transpose()
+    }
+
+    /// The options of a new keyspace.
+    pub(crate) fn options(given: Option<Self>) -> KeyspaceOptions {
+        KeyspaceOptions::default().key_codec(given.unwrap_or(Self::Bytes).name().to_owned())
+    }
+
+    /// The codec of an open keyspace: the given one, or the stored one. Refuses one that is not the stored one. Keyspaces of programs
+    /// that store none have the given one; those with a codec that only another program knows have bytes.
+    pub(crate) fn of_keyspace(keyspace: &tamis::Keyspace, given: Option<Self>) -> Result<Self, Failure> {
+        let stored = keyspace.options().key_codec;
+        match (given, Self::named(&stored)) {
+            _ if stored.is_empty() => Ok(given.unwrap_or(Self::Bytes)),
+            (None, Some(codec)) => Ok(codec),
+            (Some(codec), Some(found)) if codec == found => Ok(codec),
+            (Some(Self::Bytes), None) => Ok(Self::Bytes),
+            (given, known) => {
+                let advice = known.map_or("bytes", Self::name);
+                let given = given.map_or("no codec".to_owned(), |codec| format!("keys={:?}", codec.name()));
+                Err(Failure::argument(format!(
+                    "keyspace {:?} has keys of the codec {stored:?}, got {given}; give keys={advice:?}",
+                    keyspace.name()
+                )))
+            }
         }
     }
 

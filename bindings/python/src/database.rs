@@ -51,21 +51,25 @@ impl Database {
     }
 }
 
-/// Opens the database in a folder, or creates one there. Options are keyword arguments. `listener` is called with each event on a
+/// Opens the database in a folder, or creates one there. `keys` is the codec of its keys; an existing database has one. Options are keyword arguments. `listener` is called with each event on a
 /// thread that serves it alone.
 #[pyfunction]
-#[pyo3(signature = (path, *, keys = "bytes", listener = None, **options))]
+#[pyo3(signature = (path, *, keys = None, listener = None, **options))]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
-    keys: &str,
+    keys: Option<&str>,
     listener: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<Database>> {
-    let codec = Codec::from_name(py, keys)?;
-    let mut options = options::of_database(options)?;
+    let given = Codec::given(py, keys)?;
+    let mut options = options::of_database(Codec::options(given), options)?;
     let queue = listener.map(|listener| set_listener(listener, &mut options)).transpose()?;
-    let db = run(py, || Ok(Db::open_with(&path, options)?))?;
+    let (db, codec) = run(py, || {
+        let db = Db::open_with(&path, options)?;
+        let codec = Codec::of_keyspace(&db.default_keyspace(), given)?;
+        Ok((db, codec))
+    })?;
     let events = listener.zip(queue).map(|(listener, queue)| Events::start(listener, queue)).transpose()?;
     let reader = Reader::new(Handle::of_database(db), codec);
     let (closed, process) = (reader.handle.closed_flag().clone(), std::process::id());
@@ -138,25 +142,24 @@ impl Database {
         Ok(Changes::new(feed, Self::reader(slf).handle.closed_flag().clone()))
     }
 
-    /// The keyspace with a name; `create=True` creates it with the options if it does not exist.
-    #[pyo3(signature = (name, *, create = false, keys = "bytes", **options))]
+    /// The keyspace with a name, and with the codec that is stored in it; `create=True` creates it with the options if it does not exist.
+    #[pyo3(signature = (name, *, create = false, keys = None, **options))]
     fn keyspace(
         slf: &Bound<'_, Self>,
         name: &str,
         create: bool,
-        keys: &str,
+        keys: Option<&str>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Keyspace>> {
         let py = slf.py();
-        let (codec, db) = (Codec::from_name(py, keys)?, Self::db(slf)?);
-        let options = options::of_keyspace(options)?;
-        let keyspace = run(py, || {
-            if create {
-                return Ok(db.get_or_create_keyspace(name, options)?);
-            }
-            let keyspace = db.keyspace(name)?;
+        let (given, db) = (Codec::given(py, keys)?, Self::db(slf)?);
+        let options = options::of_keyspace(Codec::options(given), options)?;
+        let (keyspace, codec) = run(py, || {
+            let keyspace =
+                if create { db.get_or_create_keyspace(name, options.clone())? } else { db.keyspace(name)? };
             keyspace.check_options(&options)?;
-            Ok(keyspace)
+            let codec = Codec::of_keyspace(&keyspace, given)?;
+            Ok((keyspace, codec))
         })?;
         Keyspace::create(py, Self::reader(slf).handle.with_keyspace(keyspace).or_raise(py)?, codec)
     }
@@ -171,7 +174,7 @@ impl Database {
     ) -> PyResult<Py<Keyspace>> {
         let py = slf.py();
         let (codec, db) = (Codec::from_name(py, keys)?, Self::db(slf)?);
-        let options = options::of_keyspace(options)?;
+        let options = options::of_keyspace(Codec::options(Some(codec)), options)?;
         let keyspace = run(py, || Ok(db.create_keyspace(name, options)?))?;
         Keyspace::create(py, Self::reader(slf).handle.with_keyspace(keyspace).or_raise(py)?, codec)
     }

@@ -189,12 +189,20 @@ impl Keyspace {
     }
 
     /// Changes the layout, the views, the filters or `expire_after`; sets `merge` of a keyspace without a merge operator. The change is durable when the call returns; the background adapts the tables.
-    #[pyo3(signature = (**options))]
-    fn set_options(slf: &Bound<'_, Self>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let keyspace = slf.as_super().get().handle.keyspace().or_raise(slf.py())?;
-        let given = options.map_or(Ok(Vec::new()), options::texts)?;
-        let changes = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        run(slf.py(), || tamis_bindings_common::options::change_keyspace(keyspace, changes))
+    /// `keys` stores another codec, for later opens: no key is converted.
+    #[pyo3(signature = (*, keys = None, **options))]
+    fn set_options(
+        slf: &Bound<'_, Self>,
+        keys: Option<&str>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        let keyspace = slf.as_super().get().handle.keyspace().or_raise(py)?;
+        let mut changed = options::of_keyspace(keyspace.options(), options)?;
+        if let Some(name) = keys {
+            changed.key_codec = Codec::from_name(py, name)?.name().to_owned();
+        }
+        run(py, || Ok(keyspace.set_options(changed)?))
     }
 
     /// Removes a key and returns its value, or the default.

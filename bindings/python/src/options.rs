@@ -9,18 +9,23 @@ use tamis_bindings_common::{Failure, options, transaction};
 
 use crate::error::{OrRaise, wrong_type};
 
-/// The options of `open()`.
-pub(crate) fn of_database(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-    let mut parsed = Options::default();
+/// The options of `open()`. Those of the default keyspace are changed by the arguments, too.
+pub(crate) fn of_database(
+    default_keyspace: KeyspaceOptions,
+    arguments: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Options> {
+    let mut parsed = Options::default().default_keyspace(default_keyspace);
     for_each(arguments, |name, value| options::set_database(&mut parsed, name, value))?;
     Ok(parsed)
 }
 
-/// The options of a keyspace.
-pub(crate) fn of_keyspace(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<KeyspaceOptions> {
-    let mut parsed = KeyspaceOptions::default();
-    for_each(arguments, |name, value| options::set_keyspace(&mut parsed, name, value))?;
-    Ok(parsed)
+/// The options of a keyspace, changed by the arguments.
+pub(crate) fn of_keyspace(
+    mut options: KeyspaceOptions,
+    arguments: Option<&Bound<'_, PyDict>>,
+) -> PyResult<KeyspaceOptions> {
+    for_each(arguments, |name, value| options::set_keyspace(&mut options, name, value))?;
+    Ok(options)
 }
 
 fn for_each(
@@ -28,18 +33,11 @@ fn for_each(
     mut set: impl FnMut(&str, &str) -> Result<(), Failure>,
 ) -> PyResult<()> {
     let Some(arguments) = arguments else { return Ok(()) };
-    let given = texts(arguments)?;
-    given.iter().try_for_each(|(name, value)| set(name, value)).or_raise(arguments.py())
-}
-
-/// The names and the texts of options.
-pub(crate) fn texts(arguments: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
-    let text = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+    for (name, value) in arguments.iter() {
         let name: String = name.extract()?;
-        let value = text_of(&name, &value)?;
-        Ok((name, value))
-    };
-    arguments.iter().map(text).collect()
+        set(&name, &text_of(&name, &value)?).or_raise(arguments.py())?;
+    }
+    Ok(())
 }
 
 fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {

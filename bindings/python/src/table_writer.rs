@@ -9,7 +9,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyType},
 };
-use tamis::TableWriter as Writer;
+use tamis::{KeyspaceOptions, TableWriter as Writer};
 use tamis_bindings_common::{Code, Failure, fork::Guarded, report};
 
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) fn table_writer(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<TableWriter> {
     let codec = Codec::from_name(py, keys)?;
-    let options = options::of_keyspace(options)?;
+    let options = options::of_keyspace(KeyspaceOptions::default(), options)?;
     let writer = run(py, || Ok(Writer::create(&path, &options)?))?;
     Ok(TableWriter::new(writer, codec, path))
 }

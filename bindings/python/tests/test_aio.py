@@ -12,6 +12,23 @@ import tamis
 import tamis.aio
 
 
+def test_the_codec_is_that_of_the_creation(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await tamis.aio.open(tmp_path / "store", keys="uint64") as db:
+            await db.put(5, b"five")
+            await db.create_keyspace("names", keys="str")
+        async with await tamis.aio.open(tmp_path / "store") as db:
+            assert (db.key_codec, await db.first()) == ("uint64", (5, b"five"))  # type: ignore[comparison-overlap]
+            assert (await db.keyspace("names")).key_codec == "str"
+            with pytest.raises(tamis.InvalidArgumentError, match='codec "str", got keys="tuple"'):
+                await db.keyspace("names", keys="tuple")
+            await db.set_options(keys="int64")
+        with pytest.raises(tamis.InvalidArgumentError, match='codec "int64", got keys="uint64"'):
+            await tamis.aio.open(tmp_path / "store", keys="uint64")
+
+    asyncio.run(main())
+
+
 def test_calls_of_a_database(tmp_path: Path) -> None:
     async def main() -> None:
         async with await tamis.aio.open(tmp_path / "store", keys="str") as db:

@@ -102,7 +102,7 @@ def test_other_integer_types_are_converted(db: Database) -> None:
     with pytest.raises(tamis.InvalidArgumentError, match="some are negative"):
         numbers.load(numpy.array([-1]), numpy.array([b""]))
     with pytest.raises(tamis.InvalidArgumentError, match=r"some are above 2\*\*63 - 1"):
-        db.keyspace("numbers", keys="int64").load(numpy.array([2**63], dtype="u8"), numpy.array([b""]))
+        db.create_keyspace("signed", keys="int64").load(numpy.array([2**63], dtype="u8"), numpy.array([b""]))
     with pytest.raises(TypeError, match="array of integers with one dimension"):
         numbers.load(numpy.array([1.5]), numpy.array([b""]))
 

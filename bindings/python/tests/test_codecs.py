@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,7 @@ def test_bytes_of_tuples_are_those_of_foundationdb(db: Database) -> None:
         b"\x21\x3f\xba\xff\xff\xff\xff\xff\xff"
         b"\x27\x26"
     )
+    pairs.set_options(keys="bytes")
     assert list(db.keyspace("pairs")) == [expected]
 
 
@@ -111,6 +113,7 @@ def test_prefixes_and_ranges_of_tuples(db: Database) -> None:
 
 def test_damaged_tuples_are_errors(db: Database) -> None:
     raw = db.create_keyspace("pairs")
+    raw.set_options(keys="tuple")
     pairs = db.keyspace("pairs", keys="tuple")
     for key in [b"\x01a", b"\x02\xff\x00", b"\x15", b"\x21\x00", b"\x05\x14", b"\x99", b"\x1d\x01", b"\x05" * 200]:
         raw.clear()
@@ -136,6 +139,7 @@ def test_unsigned_integers(db: Database) -> None:
     numbers.update({key: str(key).encode() for key in reversed(keys)})
     assert list(numbers) == keys
     assert numbers[256] == b"256"
+    numbers.set_options(keys="bytes")
     assert db.keyspace("numbers")[struct.pack(">Q", 256)] == b"256"
     for key in (-1, 2**64):
         with pytest.raises(tamis.InvalidArgumentError, match=r"out of range; give an int from 0 to 2\*\*64 - 1"):
@@ -173,8 +177,10 @@ def test_texts(db: Database) -> None:
 def test_keys_of_another_codec_are_errors(db: Database) -> None:
     db[b"\xff"] = b""
     with pytest.raises(tamis.InvalidArgumentError, match="is not UTF-8; open the keyspace with the codec that wrote it"):
+        db.set_options(keys="str")
         list(db.keyspace("default", keys="str"))
     with pytest.raises(tamis.InvalidArgumentError, match="is not an integer of 8 bytes"):
+        db.set_options(keys="int64")
         list(db.keyspace("default", keys="int64"))
     with pytest.raises(tamis.InvalidArgumentError, match='"float" is not a codec; give "bytes", "str"'):
         db.keyspace("default", keys="float")  # type: ignore[call-overload]
@@ -185,3 +191,58 @@ def test_the_codec_of_open(tmp_path: Any) -> None:
         assert db.key_codec == "str"
         db["a"] = b"1"
         assert dict(db) == {"a": b"1"}
+
+
+def test_a_keyspace_has_the_codec_of_its_creation(tmp_path: Path) -> None:
+    """It is stored: an open without `keys=` uses it, and one with another codec fails and names both."""
+    open_database: Any = tamis.open
+    with open_database(tmp_path / "store", keys="tuple") as db:
+        db["roof", 1] = b"20"
+        db.keyspace("numbers", create=True, keys="uint64")[5] = b"five"
+        db.create_keyspace("names", keys="str")["ann"] = b"1"
+        db.keyspace("plain", create=True)[b"key"] = b"value"
+    for read_only in (False, True):
+        for keys in (None, "tuple"):
+            with open_database(tmp_path / "store", keys=keys, read_only=read_only) as db:
+                assert (db.key_codec, db["roof", 1]) == ("tuple", b"20")
+                for name, codec, entry in [
+                    ("numbers", "uint64", (5, b"five")),
+                    ("names", "str", ("ann", b"1")),
+                    ("plain", "bytes", (b"key", b"value")),
+                ]:
+                    for given in (None, codec):
+                        keyspace = db.keyspace(name, keys=given)
+                        assert (keyspace.key_codec, list(keyspace.range())) == (codec, [entry])
+                    for other in {"bytes", "str", "uint64", "int64", "tuple"} - {codec}:
+                        message = f"\"{name}\" has keys of the codec \"{codec}\", got keys=\"{other}\"; give keys=\"{codec}\""
+                        for create in {False, not read_only}:
+                            with pytest.raises(tamis.InvalidArgumentError, match=message):
+                                db.keyspace(name, create=create, keys=other)
+        with pytest.raises(tamis.InvalidArgumentError, match="\"default\" has keys of the codec \"tuple\", got keys=\"bytes\""):
+            tamis.open(tmp_path / "store", keys="bytes", read_only=read_only)
+
+
+def test_another_codec_can_be_stored(tmp_path: Path) -> None:
+    """A database that was created by mistake with another codec, and filled by a program without codecs."""
+    with tamis.open(tmp_path / "store") as db:
+        db[bytes(7) + b"\5"] = b"five"
+        db.set_options(keys="uint64", views="off")
+        assert db.key_codec == "bytes"
+        with pytest.raises(tamis.InvalidArgumentError, match="is not a codec"):
+            db.set_options(keys="utf-8")  # type: ignore[arg-type]
+        db.set_options(views="on")
+    with tamis.open(tmp_path / "store", keys="uint64") as numbers:
+        assert numbers[5] == b"five"
+
+
+def test_copies_and_changes_have_the_codec(tmp_path: Path) -> None:
+    """A checkpoint, a repaired database, and a keyspace that is dropped and created with another codec."""
+    with tamis.open(tmp_path / "store", keys="str") as db:
+        db["ann"] = b"1"
+        db.create_keyspace("k", keys="int64")
+        db.drop_keyspace("k")
+        assert db.create_keyspace("k", keys="str").key_codec == "str"
+        db.checkpoint(tmp_path / "copy")
+    tamis.repair(tmp_path / "copy")
+    with tamis.open(tmp_path / "copy") as copy:
+        assert (copy.key_codec, copy.keyspace("k").key_codec) == ("str", "str")

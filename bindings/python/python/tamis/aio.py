@@ -526,9 +526,9 @@ class AsyncKeyspace(AsyncReader[K]):
         """Deletes all keys."""
         await asyncio.to_thread(self.sync.clear)
 
-    async def set_options(self, **options: _Option) -> None:
+    async def set_options(self, *, keys: KeyCodec | None = None, **options: _Option) -> None:
         """Changes options of the keyspace. See `Keyspace.set_options`."""
-        await asyncio.to_thread(self.sync.set_options, **options)
+        await asyncio.to_thread(self.sync.set_options, keys=keys, **options)
 
     async def table_filters(self) -> list[TableFilterStatistics]:
         """The filters of each table and how they answered, newest first."""
@@ -614,7 +614,7 @@ class AsyncDatabase(_AsyncClosing, AsyncKeyspace[K]):
         self._database = database
 
     async def keyspace(
-        self, name: str, *, create: bool = False, keys: KeyCodec = "bytes", **options: str | int | float | bool
+        self, name: str, *, create: bool = False, keys: KeyCodec | None = None, **options: str | int | float | bool
     ) -> AsyncKeyspace[Any]:
         """The keyspace with a name."""
         open_keyspace: Callable[..., Keyspace[Any]] = self._database.keyspace
@@ -700,14 +700,14 @@ _Option = str | int | float | bool
 
 
 @overload
-async def open(path: _Path, *, keys: Literal["bytes"] = "bytes", **options: _Option) -> AsyncDatabase[bytes]: ...
+async def open(path: _Path, *, keys: Literal["bytes"] | None = None, **options: _Option) -> AsyncDatabase[bytes]: ...
 @overload
 async def open(path: _Path, *, keys: Literal["str"], **options: _Option) -> AsyncDatabase[str]: ...
 @overload
 async def open(path: _Path, *, keys: Literal["uint64", "int64"], **options: _Option) -> AsyncDatabase[int]: ...
 @overload
 async def open(path: _Path, *, keys: Literal["tuple"], **options: _Option) -> AsyncDatabase[tuple[Any, ...]]: ...
-async def open(path: _Path, *, keys: KeyCodec = "bytes", **options: _Option) -> AsyncDatabase[Any]:
+async def open(path: _Path, *, keys: KeyCodec | None = None, **options: _Option) -> AsyncDatabase[Any]:
     """Opens the database in a folder, or creates one there. See `tamis.open`."""
     open_database: Callable[..., Database[Any]] = _tamis.open
     return AsyncDatabase(await asyncio.to_thread(open_database, path, keys=keys, **options))

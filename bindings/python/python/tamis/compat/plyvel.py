@@ -263,7 +263,7 @@ class DB(_Closing, _Writable):
             options.update(for_new)
         self._name = folder
         self._prefix = b""
-        self._database = self._reader = _run(tamis.open, folder, **options)
+        self._database = self._reader = _run(tamis.open, folder, keys="bytes", **options)
 
     @property
     def name(self) -> str:
