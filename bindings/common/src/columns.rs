@@ -15,6 +15,12 @@ pub struct Column {
 }
 
 impl Column {
+    /// Allocates for some byte strings of `length` bytes, and at most `bytes_max` bytes.
+    fn reserve(&mut self, count: usize, length: usize, bytes_max: usize) {
+        self.ends.reserve(count);
+        self.bytes.reserve(length.saturating_mul(count).min(bytes_max));
+    }
+
     /// Appends a byte string.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
@@ -73,6 +79,9 @@ pub enum Parts {
     Values,
 }
 
+/// Entries for which a chunk allocates at once.
+const RESERVED_ENTRIES: usize = 64;
+
 /// A chunk of entries. The column of a part that is not read stays empty.
 #[derive(Debug, Clone, Default)]
 pub struct Columns {
@@ -109,6 +118,16 @@ impl Columns {
             if !step(scan, direction)? {
                 filled.is_finished = true;
                 break;
+            }
+            if filled.entry_count == 0 {
+                // Most chunks have entries of one length: they need one allocation.
+                let count = limit.entry_count.min(RESERVED_ENTRIES);
+                if parts != Parts::Values {
+                    self.keys.reserve(count, scan.key().len(), limit.bytes);
+                }
+                if parts != Parts::Keys {
+                    self.values.reserve(count, scan.value().len(), limit.bytes);
+                }
             }
             if parts != Parts::Values {
                 bytes += scan.key().len();

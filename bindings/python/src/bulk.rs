@@ -1,20 +1,24 @@
 //! Bulk writes: entries from Python iterables, numpy arrays and Arrow tables, into batches or into tables.
 //!
-//! Entries are gathered in chunks. A chunk is written without the interpreter's lock; signals are checked and progress is
-//! reported between chunks.
+//! Entries are gathered in chunks. A thread writes a chunk while the next one is gathered. Signals are checked and progress is reported
+//! between chunks. The wait for the thread releases the interpreter's lock.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+};
 
 use pyo3::prelude::*;
-use tamis::{Db, Durability, IngestReport, Keyspace, TableWriter, WriteBatch};
-use tamis_bindings_common::{Code, Failure, columns::Columns};
+use tamis::{Db, Durability, IngestOptions, IngestReport, Keyspace, TableWriter, WriteBatch};
+use tamis_bindings_common::{Code, Failure, columns::Columns, fork::Guarded};
 use tempfile::TempDir;
 
 use crate::{
     batch::pairs,
     codec::{self, Codec},
     column::GivenColumn,
-    error::run,
+    error::{OrRaise, catch_panic, raise, run},
     reader::entry,
 };
 
@@ -31,17 +35,17 @@ pub(crate) trait Sink: Send {
 
 /// Writes each chunk as a batch.
 #[derive(Debug)]
-pub(crate) struct BatchSink<'a> {
-    pub(crate) db: &'a Db,
-    pub(crate) keyspace: &'a Keyspace,
+pub(crate) struct BatchSink {
+    pub(crate) db: Db,
+    pub(crate) keyspace: Keyspace,
     pub(crate) durability: Durability,
 }
 
-impl Sink for BatchSink<'_> {
+impl Sink for BatchSink {
     fn consume(&mut self, chunk: &Columns) -> Result<(), Failure> {
         let mut batch = WriteBatch::new();
         for (key, value) in chunk.keys.iter().zip(chunk.values.iter()) {
-            batch.put(self.keyspace, key, value)?;
+            batch.put(&self.keyspace, key, value)?;
         }
         Ok(self.db.write_with(batch, self.durability)?)
     }
@@ -49,17 +53,17 @@ impl Sink for BatchSink<'_> {
 
 /// Builds tables of ascending keys next to the database, and ingests them at the end.
 #[derive(Debug)]
-pub(crate) struct TableSink<'a> {
-    db: &'a Db,
-    keyspace: &'a Keyspace,
+pub(crate) struct TableSink {
+    db: Db,
+    keyspace: Keyspace,
     folder: TempDir,
     table: Option<TableWriter>,
     paths: Vec<PathBuf>,
 }
 
-impl<'a> TableSink<'a> {
+impl TableSink {
     /// Creates the temporary folder: next to the database, so that the tables are linked and not copied.
-    pub(crate) fn new(db: &'a Db, keyspace: &'a Keyspace) -> Result<Self, Failure> {
+    pub(crate) fn new(db: Db, keyspace: Keyspace) -> Result<Self, Failure> {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix(".tamis-ingest-");
         let path = db.path();
@@ -80,7 +84,8 @@ impl<'a> TableSink<'a> {
         if self.paths.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.db.ingest(self.keyspace, &self.paths)?))
+        let options = IngestOptions::default().trusted(true);
+        Ok(Some(self.db.ingest_with(&self.keyspace, &self.paths, options)?))
     }
 
     fn finish_table(&mut self) -> Result<(), Failure> {
@@ -105,7 +110,7 @@ impl<'a> TableSink<'a> {
     }
 }
 
-impl Sink for TableSink<'_> {
+impl Sink for TableSink {
     fn consume(&mut self, chunk: &Columns) -> Result<(), Failure> {
         let mut entries = chunk.keys.iter().zip(chunk.values.iter()).peekable();
         while entries.peek().is_some() {
@@ -119,33 +124,59 @@ impl Sink for TableSink<'_> {
     }
 }
 
-/// Gathers entries and passes them to a sink.
-pub(crate) struct Loader<'a, 'py> {
+/// Gathers entries for a sink.
+struct Loader<'py> {
     py: Python<'py>,
     codec: Codec,
-    sink: &'a mut dyn Sink,
     progress: Option<Bound<'py, PyAny>>,
     chunk: Columns,
+    /// To the thread that writes, and back from it, with the chunk that is written.
+    to_sink: SyncSender<Columns>,
+    from_sink: Receiver<Result<Columns, Failure>>,
+    is_writing: bool,
+    owner: Guarded<()>,
     /// Entries that the sink has consumed.
     written: u64,
 }
 
-impl<'a, 'py> Loader<'a, 'py> {
-    pub(crate) fn new(
-        py: Python<'py>,
-        codec: Codec,
-        sink: &'a mut dyn Sink,
-        progress: Option<Bound<'py, PyAny>>,
-    ) -> Self {
-        Self { py, codec, sink, progress, chunk: Columns::default(), written: 0 }
+/// Loads all entries into a sink; returns their number, and the sink.
+pub(crate) fn load<'py, S: Sink + 'static>(
+    py: Python<'py>,
+    codec: Codec,
+    mut sink: S,
+    progress: Option<Bound<'py, PyAny>>,
+    entries: &Bound<'py, PyAny>,
+    values: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(u64, S)> {
+    let (to_sink, chunks) = sync_channel::<Columns>(1);
+    let (written, from_sink) = sync_channel(1);
+    let thread = thread::Builder::new().name("tamis-load".to_owned()).spawn(move || {
+        for chunk in chunks {
+            let consumed = catch_panic(|| sink.consume(&chunk));
+            // An exception ends the loader before the result.
+            let _ = written.send(consumed.map(|()| chunk));
+        }
+        sink
+    });
+    let failed = |error| Failure::new(Code::Io, format!("start a thread: {error}; end other threads"));
+    let thread = thread.map_err(failed).or_raise(py)?;
+    let (chunk, owner) = (Columns::default(), Guarded::new(()));
+    let mut loader =
+        Loader { py, codec, progress, chunk, to_sink, from_sink, is_writing: false, owner, written: 0 };
+    let loaded = loader.load(entries, values);
+    if !loader.owner.is_own() {
+        // A child process has the memory of the thread, but not the thread.
+        std::mem::forget((loader, thread));
+        return Err(raise(py, tamis::Error::Forked.into()));
     }
+    drop(loader);
+    let ended = |_| Failure::new(Code::Panic, "the thread that writes has ended; see the text on stderr");
+    let sink = run(py, move || thread.join().map_err(ended))?;
+    Ok((loaded?, sink))
+}
 
-    /// Loads all entries; returns their number.
-    pub(crate) fn load(
-        mut self,
-        entries: &Bound<'py, PyAny>,
-        values: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<u64> {
+impl<'py> Loader<'py> {
+    fn load(&mut self, entries: &Bound<'py, PyAny>, values: Option<&Bound<'py, PyAny>>) -> PyResult<u64> {
         if values.is_some() || entries.hasattr("__arrow_c_stream__")? {
             let columns = self.py.import("tamis._columns")?;
             for pair in columns.getattr("given")?.call1((entries, values, self.codec.name()))?.try_iter()? {
@@ -163,6 +194,7 @@ impl<'a, 'py> Loader<'a, 'py> {
             }
         }
         self.flush()?;
+        self.finish_chunk()?;
         Ok(self.written)
     }
 
@@ -184,18 +216,32 @@ impl<'a, 'py> Loader<'a, 'py> {
             || self.chunk.keys.len() >= CHUNK_ENTRIES
     }
 
+    /// Passes the chunk to the thread, after the chunk before.
     fn flush(&mut self) -> PyResult<()> {
+        let before = self.finish_chunk()?;
         if self.chunk.keys.is_empty() {
             return Ok(());
         }
-        let (sink, chunk) = (&mut *self.sink, &self.chunk);
-        run(self.py, || sink.consume(chunk))?;
-        self.written += self.chunk.keys.len() as u64;
-        self.chunk.clear();
+        let chunk = std::mem::replace(&mut self.chunk, before);
+        self.is_writing = self.to_sink.send(chunk).is_ok();
+        Ok(())
+    }
+
+    /// Waits until the thread has written its chunk; returns the memory of the chunk.
+    fn finish_chunk(&mut self) -> PyResult<Columns> {
+        self.owner.get().or_raise(self.py)?;
+        if !std::mem::take(&mut self.is_writing) {
+            return Ok(Columns::default());
+        }
+        let from_sink = &mut self.from_sink;
+        // The thread ends after the loader.
+        let mut chunk = run(self.py, move || from_sink.recv().unwrap_or_else(|_| Ok(Columns::default())))?;
+        self.written += chunk.keys.len() as u64;
+        chunk.clear();
         self.py.check_signals()?;
         if let Some(progress) = &self.progress {
             progress.call1((self.written,))?;
         }
-        Ok(())
+        Ok(chunk)
     }
 }

@@ -111,14 +111,14 @@ impl<T> OrRaise<T> for tamis::Result<T> {
 /// Runs `work` without the interpreter's lock, so that other Python threads run meanwhile. A panic becomes an `InternalError`.
 #[inline]
 pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Failure> + Send) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
-        Ok(outcome) => outcome.or_raise(py),
-        Err(_) => Err(raise(
-            py,
-            Failure::new(
-                Code::Panic,
-                "a bug in Tamis ended the call; close the database, open it again, and report the bug with the text on stderr",
-            ),
-        )),
-    }
+    py.detach(|| catch_panic(work)).or_raise(py)
+}
+
+/// Runs `work`; a panic becomes a failure.
+#[inline]
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "a bug in Tamis ended the call; close the database, open it again, and report the bug with the text on stderr";
+        Err(Failure::new(Code::Panic, message))
+    })
 }

@@ -19,7 +19,7 @@ use tamis_bindings_common::{
 use crate::{
     batch::WriteBatch,
     bounds,
-    bulk::{BatchSink, Loader, TableSink},
+    bulk::{BatchSink, TableSink, load},
     codec::{self, Codec},
     error::{OrRaise, invalid, run, wrong_type},
     handle::Handle,
@@ -354,8 +354,8 @@ impl Keyspace {
         check_callable(progress.as_ref())?;
         let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
         let durability = options::durability(py, durability)?;
-        let mut sink = BatchSink { db, keyspace, durability };
-        Loader::new(py, reader.codec, &mut sink, progress).load(entries, values)
+        let sink = BatchSink { db: db.clone(), keyspace: keyspace.clone(), durability };
+        load(py, reader.codec, sink, progress, entries, values).map(|(count, _)| count)
     }
 
     /// Builds tables from entries in ascending order of keys and adds them atomically; returns a report.
@@ -369,8 +369,8 @@ impl Keyspace {
         let (py, reader) = (slf.py(), slf.as_super().get());
         check_callable(progress.as_ref())?;
         let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
-        let mut sink = run(py, || TableSink::new(db, keyspace))?;
-        Loader::new(py, reader.codec, &mut sink, progress).load(entries, values)?;
+        let sink = run(py, || TableSink::new(db.clone(), keyspace.clone()))?;
+        let (_, sink) = load(py, reader.codec, sink, progress, entries, values)?;
         match run(py, || sink.finish())? {
             Some(done) => json::to_python(py, &report::ingest(&done)),
             None => Err(invalid(py, "entries: there are none; give at least one entry")),

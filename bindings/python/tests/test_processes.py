@@ -11,7 +11,7 @@ import threading
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from operator import methodcaller
 from pathlib import Path
@@ -81,6 +81,31 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
     letters[b"f"] = b"F"
     assert snapshot[b"a"] == b"A"
     assert isinstance(feed.try_next(), tamis.KeyspaceCreated)
+
+
+def test_a_fork_within_a_load_ends_the_load_of_the_child(db: Database) -> None:
+    """The thread that writes is a thread of the parent."""
+    child = -1
+
+    def entries() -> Iterator[tuple[bytes, bytes]]:
+        nonlocal child
+        for number in range(500):
+            if number == 250:
+                child = os.fork()
+            yield b"%03d" % number, b"v" * 10_000
+
+    sorted_keyspace = db.create_keyspace("sorted")
+    for load in (db.load, sorted_keyspace.ingest_sorted):
+        outcome = 1
+        try:
+            load(entries())
+        except tamis.ForkedError:
+            outcome = 7
+        finally:
+            if child == 0:
+                os._exit(outcome)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert len(db) == len(sorted_keyspace) == 500
 
 
 def test_a_forked_child_ends_normally(tmp_path: Path) -> None:
