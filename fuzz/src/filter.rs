@@ -113,7 +113,6 @@ fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
         let probe = RangeProbe::new(KeyRange::new(Bound::Included(lower), Bound::Excluded(upper)), &digester);
         opened.may_contain_range(&probe);
         opened.candidate(&probe, Direction::Forward);
-        opened.count(&probe);
         let above = KeyRange::new(Bound::Excluded(lower), Bound::Unbounded);
         opened.candidate(&RangeProbe::new(above, &digester), Direction::Forward);
         let below = KeyRange::new(Bound::Unbounded, Bound::Included(upper));
