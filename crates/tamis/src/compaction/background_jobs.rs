@@ -627,7 +627,7 @@ impl BackgroundJobs {
 
     /// Whether no job is due or running.
     pub(super) fn is_idle(&self) -> bool {
-        if self.view_builder.is_running() {
+        if self.view_builder.is_running() || self.filter_checker.is_checking() {
             return false;
         }
         self.pick();

@@ -120,6 +120,11 @@ impl Drop for CheckClaim {
 }
 
 impl FilterChecker {
+    /// Whether a check is running: it keeps its table, also if a compaction has replaced it.
+    pub(super) fn is_checking(&self) -> bool {
+        self.schedule.lock().is_checking
+    }
+
     /// When the counters are read next; `None` during a check.
     pub(super) fn next_check(&self) -> Option<Duration> {
         let schedule = self.schedule.lock();
@@ -207,7 +212,8 @@ impl FilterChecker {
             keyspace.check()
         };
         let version = Arc::clone(&keyspace.read_state.load().version);
-        let &FilterSource::Chosen(budget) = version.options.filters.source() else { return Ok(false) };
+        let options = Arc::clone(&version.options);
+        let &FilterSource::Chosen(budget) = options.filters.source() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         table.filter_tally().begin_check(has_damaged_filter(&table));
         let reader = Arc::clone(self.store.tables.reader(&table)?);
@@ -220,6 +226,8 @@ impl FilterChecker {
             let other_runs = context.other_runs(&origin);
             ChoiceInput { other_runs, ..input.replacing(current, (reader.filter_bytes(), key_count)) }
         });
+        // It would keep tables that compactions replace meanwhile.
+        drop(version);
         self.store.context.metrics.filters_checked.add(1);
         let comparison = Comparison::of(&reader, &input, &check)?;
         self.store
@@ -233,7 +241,7 @@ impl FilterChecker {
             return Ok(false);
         };
         check()?;
-        if !keyspace.has_options(&version.options) {
+        if !keyspace.has_options(&options) {
             return Ok(false);
         }
         let file = self.store.installer.versions.new_file_number();
