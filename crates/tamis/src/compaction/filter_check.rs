@@ -148,14 +148,8 @@ impl FilterChecker {
             }
             for (level, table) in version.tables_by_level() {
                 query_count += table.filter_tally().empty_query_count();
-                let Some((loss, kind)) = self.due(table, level).filter(|_| !sample.is_restarting()) else {
-                    continue;
-                };
-                if self.store.context.options.sample_queries && kind.is_some_and(|kind| is_old(&sample, kind))
-                {
-                    let count = QUERIES_PER_TABLE * version.tables().count() as u64;
-                    sample.restart(count.clamp(ALL_SAMPLED, QUERIES_MAX as u64));
-                } else {
+                let Some((loss, kind)) = self.due(table, level) else { continue };
+                if !kind.is_some_and(|kind| self.awaits_sample((&version, table), &sample, kind)) {
                     due.push((DueTable { keyspace: Arc::clone(keyspace), number: table.number() }, loss));
                 }
             }
@@ -168,6 +162,27 @@ impl FilterChecker {
         let (DueTable { keyspace, number }, loss) = law::first(due)?;
         schedule.is_checking = true;
         Some(CheckClaim { checker: Arc::clone(self), keyspace, table: number, loss })
+    }
+
+    /// Whether the check of a due table waits for newer queries: once, for those of the next beginning of the sample, if most of today's may be
+    /// older than the loss. However many follow then, the check has them.
+    fn awaits_sample(
+        &self,
+        (version, table): (&KeyspaceVersion, &Table),
+        sample: &QuerySample,
+        kind: QueryKind,
+    ) -> bool {
+        let (tally, restarts) = (table.filter_tally(), sample.restarts());
+        if let Some(awaited) = tally.awaited_restarts() {
+            return restarts < awaited;
+        }
+        let is_awaited = self.store.context.options.sample_queries && is_old(sample, kind);
+        if is_awaited {
+            let count = QUERIES_PER_TABLE * version.tables().count() as u64;
+            sample.restart(count.clamp(ALL_SAMPLED, QUERIES_MAX as u64));
+            tally.await_restarts(restarts + 1);
+        }
+        is_awaited
     }
 
     /// The loss of a table of a level that is due, and the kind of queries that lost most.

@@ -293,6 +293,8 @@ struct Begun {
     left: u64,
     /// Queries that were kept since.
     kept: usize,
+    /// How often the sample has begun again, and has dropped the queries before.
+    restarts: u64,
 }
 
 /// See the head of this file.
@@ -326,7 +328,13 @@ impl QuerySample {
             queries: memory.add_sample(),
             keeps_queries,
             intervals: Intervals::default(),
-            begun: Mutex::new(Begun { reads: [0; KIND_COUNT], all_sampled: ALL_SAMPLED, left: 0, kept: 0 }),
+            begun: Mutex::new(Begun {
+                reads: [0; KIND_COUNT],
+                all_sampled: ALL_SAMPLED,
+                left: 0,
+                kept: 0,
+                restarts: 0,
+            }),
             seen: Default::default(),
             too_long: AtomicU64::new(0),
         }
@@ -354,14 +362,15 @@ impl QuerySample {
         let mut begun = self.begun.lock();
         if begun.left == 0 && self.keeps_queries {
             let all_sampled = count.max(ALL_SAMPLED);
-            *begun = Begun { reads: [0; KIND_COUNT], all_sampled, left: count, kept: 0 };
+            *begun =
+                Begun { reads: [0; KIND_COUNT], all_sampled, left: count, kept: 0, restarts: begun.restarts };
             self.intervals.bits.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         }
     }
 
-    /// Whether the sample still has the queries before its last beginning.
-    pub(crate) fn is_restarting(&self) -> bool {
-        self.begun.lock().left > 0
+    /// How often the sample has begun again, and has dropped the queries before.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.begun.lock().restarts
     }
 
     /// Counts a sampled read; the last one of a beginning drops all queries before it. Another thread that counts at the same time does not
@@ -372,6 +381,7 @@ impl QuerySample {
         if begun.left > 0 {
             begun.left -= 1;
             if begun.left == 0 {
+                begun.restarts += 1;
                 queries.drop_oldest(queries.len().saturating_sub(begun.kept));
             }
         }

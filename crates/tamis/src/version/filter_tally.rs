@@ -107,6 +107,8 @@ struct LastCheck {
     kept: Option<Rates>,
     /// It has tried to replace a damaged filter.
     was_repair: bool,
+    /// The next one waits until the sample has begun again so often.
+    awaited_restarts: Option<u64>,
 }
 
 /// See the head of this file.
@@ -171,11 +173,22 @@ impl FilterTally {
         !self.last_check.lock().was_repair
     }
 
+    /// The beginning of the sample for which the due check waits, if it does.
+    pub(crate) fn awaited_restarts(&self) -> Option<u64> {
+        self.last_check.lock().awaited_restarts
+    }
+
+    /// The due check waits until the sample has begun again so often.
+    pub(crate) fn await_restarts(&self, restarts: u64) {
+        self.last_check.lock().awaited_restarts = Some(restarts);
+    }
+
     /// A check begins: the loss is counted from now on.
     pub(crate) fn begin_check(&self, is_repair: bool) {
         let mut last = self.last_check.lock();
         last.counts = KINDS.map(|kind| self.of(kind).empty());
         last.was_repair |= is_repair;
+        last.awaited_restarts = None;
         self.loss.begin_job();
     }
 

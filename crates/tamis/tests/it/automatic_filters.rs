@@ -174,7 +174,7 @@ fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
     db.flush().unwrap();
     close_ranges(&keyspace, 5_000);
     let is_replaced = (0..15_000).any(|_| {
-        close_ranges(&keyspace, 100);
+        close_ranges(&keyspace, 2_000);
         log.wait_until(Duration::from_millis(20), || db.statistics().filters_replaced > 0)
     });
     assert!(is_replaced, "no other filters");

@@ -43,6 +43,23 @@ fn a_shift_after_a_shift_is_noticed() {
     assert!(read * 4 < shifted, "{read} blocks, {shifted} before: {of_uniform}, then {of_close}");
 }
 
+/// The sample has few queries of the time after it began again when the counters are read: they are enough.
+#[test]
+fn a_shift_is_noticed_however_many_queries_run_between_two_looks() {
+    let (db, keyspace, clock) = filled_with_clock();
+    uniform_ranges(&keyspace, 100_000, 5);
+    db.check_filters(&keyspace).unwrap();
+    run_background_jobs(&db, &clock);
+    let before = db.statistics().filters_replaced;
+    for _ in 0..4 {
+        close_ranges(&keyspace, 100_000);
+        run_background_jobs(&db, &clock);
+    }
+    assert!(db.statistics().filters_replaced > before, "{}", design(&db));
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(read <= 100, "{read} blocks for 2,000 ranges without a key: {}", design(&db));
+}
+
 /// A store of keyspaces with these names and one small table each, whose filters reject no ranges.
 struct SmallTables {
     db: Db,
