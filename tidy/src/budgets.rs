@@ -6,11 +6,11 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 55_900),
+    ("crates/tamis/src", 55_950),
     ("crates/tamis/src/admin", 3_700),
     ("crates/tamis/src/cache", 800),
     ("crates/tamis/src/changes", 650),
-    ("crates/tamis/src/compaction", 8_150),
+    ("crates/tamis/src/compaction", 8_200),
     ("crates/tamis/src/cursor", 3_650),
     ("crates/tamis/src/db", 1_550),
     ("crates/tamis/src/memtable", 2_000),
@@ -21,7 +21,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src/store", 3_650),
     ("crates/tamis/src/table", 7_400),
     ("crates/tamis/src/transaction", 1_750),
-    ("crates/tamis/src/version", 5_200),
+    ("crates/tamis/src/version", 5_250),
     ("crates/tamis/src/view", 4_450),
     ("crates/tamis/src/wal", 1_400),
     ("crates/tamis/src/write", 1_500),

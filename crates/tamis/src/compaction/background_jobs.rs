@@ -124,7 +124,10 @@ impl CompactionClaim {
 
 impl Drop for CompactionClaim {
     fn drop(&mut self) {
-        self.scheduler.state().end_compaction(&self.plan);
+        let mut state = self.scheduler.state();
+        state.end_compaction(&self.plan);
+        // A thread that waits for compactions waits for the deletion of the tables that they have replaced, too.
+        self.plan.release_tables();
     }
 }
 

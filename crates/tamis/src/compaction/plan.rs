@@ -233,6 +233,14 @@ impl Plan {
         self.inputs().flat_map(|input| &input.tables)
     }
 
+    /// Keeps no table any more.
+    pub(super) fn release_tables(&mut self) {
+        self.inputs.clear();
+        self.trivial_moves.clear();
+        self.grandparents.clear();
+        self.older.clear();
+    }
+
     fn inputs(&self) -> impl Iterator<Item = &PlanInput> {
         self.inputs.iter().chain(&self.trivial_moves)
     }

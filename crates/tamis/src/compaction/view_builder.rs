@@ -66,15 +66,18 @@ pub(super) struct Schedule {
 
 /// A job. No other job of views runs until it is dropped.
 pub(super) struct ViewClaim {
-    builder: Arc<ViewBuilder>,
     pub(super) keyspace: Arc<KeyspaceState>,
     partition: u64,
     step: ViewStep,
+    /// The last field: the job keeps no table once it has ended.
+    _running: Running,
 }
 
-impl Drop for ViewClaim {
+struct Running(Arc<ViewBuilder>);
+
+impl Drop for Running {
     fn drop(&mut self) {
-        self.builder.schedule.lock().is_running = false;
+        self.0.schedule.lock().is_running = false;
     }
 }
 
@@ -110,7 +113,12 @@ impl ViewBuilder {
         if std::mem::replace(&mut schedule.is_running, true) {
             return None;
         }
-        Some(ViewClaim { builder: Arc::clone(self), keyspace: Arc::clone(keyspace), partition, step })
+        Some(ViewClaim {
+            keyspace: Arc::clone(keyspace),
+            partition,
+            step,
+            _running: Running(Arc::clone(self)),
+        })
     }
 
     /// Whether a job of a keyspace is due.
