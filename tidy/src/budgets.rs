@@ -6,7 +6,7 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 55_950),
+    ("crates/tamis/src", 56_000),
     ("crates/tamis/src/admin", 3_700),
     ("crates/tamis/src/cache", 800),
     ("crates/tamis/src/changes", 650),

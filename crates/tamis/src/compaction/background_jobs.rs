@@ -202,10 +202,15 @@ impl BackgroundJobs {
         times.into_iter().chain(compactions).flatten().min()
     }
 
+    /// When to look for jobs although nothing changes: idle workers check the filters, too.
+    fn next_look(&self) -> Option<Duration> {
+        [self.next_due_at(), self.filter_checker.next_check()].into_iter().flatten().min()
+    }
+
     /// How long a worker may sleep when no job is due.
     fn idle_time(&self) -> Duration {
         let now = self.store.context.runtime.clock.now();
-        self.next_due_at().map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
+        self.next_look().map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
     }
 
     /// Lets due jobs run: wakes the workers, or runs the jobs on this thread if there are no workers.
@@ -230,9 +235,7 @@ impl BackgroundJobs {
         loop {
             let generation = self.store.scheduler.generation.load(Ordering::SeqCst);
             if !self.run_one() {
-                // Idle workers check the filters.
-                let times = [self.next_due_at(), self.filter_checker.next_check()];
-                self.store.scheduler.note_idle(generation, times.into_iter().flatten().min());
+                self.store.scheduler.note_idle(generation, self.next_look());
                 return;
             }
         }

@@ -176,7 +176,8 @@ impl FilterChecker {
         if let Some(awaited) = tally.awaited_restarts() {
             return restarts < awaited;
         }
-        let is_awaited = self.store.context.options.sample_queries && is_old(sample, kind);
+        let is_outdated = sample.is_restarting() || is_old(sample, kind);
+        let is_awaited = self.store.context.options.sample_queries && is_outdated;
         if is_awaited {
             let count = QUERIES_PER_TABLE * version.tables().count() as u64;
             sample.restart(count.clamp(ALL_SAMPLED, QUERIES_MAX as u64));

@@ -368,6 +368,11 @@ impl QuerySample {
         }
     }
 
+    /// Whether the sample begins again, and still has the queries before.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.begun.lock().left > 0
+    }
+
     /// How often the sample has begun again, and has dropped the queries before.
     pub(crate) fn restarts(&self) -> u64 {
         self.begun.lock().restarts

@@ -10,13 +10,16 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis::{Db, Error, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
+use tamis::{
+    Db, Error, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views,
+};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule};
 
 use crate::support::{
     EventLog, FOLDER,
     filter_store::{
-        KEY_COUNT, blocks, close_ranges, design, filled_with_clock, key, run_background_jobs, uniform_ranges,
+        KEY_COUNT, blocks, close_ranges, design, filled_with, filled_with_clock, key, run_background_jobs,
+        uniform_ranges,
     },
     small_keyspace, table_filters,
 };
@@ -58,6 +61,25 @@ fn a_shift_is_noticed_however_many_queries_run_between_two_looks() {
     assert!(db.statistics().filters_replaced > before, "{}", design(&db));
     let read = blocks(&db, || close_ranges(&keyspace, 2_000));
     assert!(read <= 100, "{read} blocks for 2,000 ranges without a key: {}", design(&db));
+}
+
+/// Each of the tables that are due at once is checked with the new queries only.
+#[test]
+fn all_tables_that_are_due_wait_for_the_queries_after_a_shift() {
+    let small = KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10);
+    let (db, keyspace, clock) = filled_with(small.level0_runs(64).views(Views::Off));
+    uniform_ranges(&keyspace, 100_000, 5);
+    db.check_filters(&keyspace).unwrap();
+    run_background_jobs(&db, &clock);
+    for _ in 0..6 {
+        close_ranges(&keyspace, 20_000);
+        run_background_jobs(&db, &clock);
+    }
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    close_ranges(&keyspace, 100_000);
+    db.check_filters(&keyspace).unwrap();
+    let best = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(read as f64 <= 1.2 * best as f64 + 4.0, "{read} blocks, {best} later: {}", design(&db));
 }
 
 /// A store of keyspaces with these names and one small table each, whose filters reject no ranges.
