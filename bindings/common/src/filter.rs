@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tamis_filter::{
-    AnyFilter, Budget, Candidate, Digester, Direction, Family, Filter as _, FilterSpec, KeyRange,
-    KeySet, Probe, RangeProbe, Samples,
+    AnyFilter, Budget, Candidate, Digester, Direction, Family, Filter as _, FilterSpec, KeyRange, KeySet,
+    Probe, RangeProbe, Samples,
     auto::{self, Part},
     envelope::Envelope,
 };

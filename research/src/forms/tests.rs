@@ -13,7 +13,8 @@ fn forms_have_no_false_negatives_and_the_rate_of_the_formula() {
         let filter = build(name, 10.0, &keys, 5).expect("possible").expect("a research form");
         assert!(keys.iter().all(|key| filter.may_contain(&Probe::new(key, &digester))), "{name}");
         let query_count = 1_000_000_u64;
-        let is_positive = |query: &u64| filter.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester));
+        let is_positive =
+            |query: &u64| filter.may_contain(&Probe::new(&(query * 3 + 1).to_be_bytes(), &digester));
         let measured = (0..query_count).filter(is_positive).count() as f64 / query_count as f64;
         let predicted = filter.predicted_fpr().expect("a formula");
         assert!((measured / predicted - 1.0).abs() < 0.06, "{name}: {measured} {predicted}");
