@@ -85,7 +85,9 @@ impl BackgroundJobs {
             for (position, partition) in version.partitions.iter().enumerate() {
                 let price = || self.store.scheduler.job_times.of_merge(partition);
                 let loss = &partition.losses.merge;
-                let Some(loss) = (loss.nanoseconds() > 0).then(|| loss.due(price())).flatten() else {
+                // A merge drops nothing of the memtables.
+                let may_help = loss.nanoseconds() > 0 && partition.totals().table_count > 0;
+                let Some(loss) = may_help.then(|| loss.due(price())).flatten() else {
                     continue;
                 };
                 let upper = version.upper_of(position);

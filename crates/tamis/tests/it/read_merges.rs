@@ -138,3 +138,17 @@ fn merges_that_do_not_help_become_rare() {
     let (first, second) = (merges[half - 1], merges[2 * half - 1] - merges[half - 1]);
     assert!(first >= 1 && second <= first, "{first} merges, then {second}");
 }
+
+/// Scans pass deleted entries of the memtable, which a merge of tables would not drop.
+#[test]
+fn a_store_without_tables_merges_nothing() {
+    let options = Options::default().workers(0);
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::deterministic(1)).unwrap();
+    (0..2_000).for_each(|number| db.put(key(number), value(number)).unwrap());
+    (0..1_999).for_each(|number| db.delete(key(number)).unwrap());
+    for _ in 0..100 {
+        assert_eq!(db.iter().count(), 1);
+        db.wait_for_compactions().unwrap();
+    }
+    assert_eq!(db.statistics().read_triggered_compactions, 0);
+}
