@@ -103,13 +103,13 @@ pub(crate) fn recover(
         .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
         .map(|keyspace| (keyspace.id, keyspace))
         .collect();
-    let listener = options.listener.as_ref();
-    let has_samples = entries.iter().any(|entry| FileName::parse(&entry.name) == Some(FileName::Samples));
-    if has_samples && !options.sample_file && !options.read_only {
-        sample_file::remove(folder, listener);
-    }
-    if options.sample_queries {
-        sample_file::load(folder, versions.database().0, &keyspaces, listener);
+    if entries.iter().any(|entry| FileName::parse(&entry.name) == Some(FileName::Samples)) {
+        let listener = options.listener.as_ref();
+        if !options.sample_file && !options.read_only {
+            sample_file::remove(folder, listener);
+        } else if options.sample_queries {
+            sample_file::load(folder, versions.database().0, &keyspaces, listener);
+        }
     }
     let recovery = Recovery {
         folder,
