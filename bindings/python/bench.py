@@ -82,13 +82,9 @@ class Tamis(Store):
         self.db.flush()
         self.db.wait_for_compactions()
 
-    def scans(self, keys: list[bytes]) -> None:
+    def ranges(self, keys: list[bytes], count: int) -> None:
         for key in keys:
-            consume(self.db.range(key, limit=SCAN))
-
-    def ranges(self, keys: list[bytes]) -> None:
-        for key in keys:
-            consume(self.db.range(key, limit=RANGE))
+            consume(self.db.range(key, limit=count))
 
     def reverse_ranges(self, keys: list[bytes]) -> None:
         for key in keys:
@@ -150,13 +146,9 @@ class RocksDict(Store):
     def settle(self) -> None:
         self.db.flush()
 
-    def scans(self, keys: list[bytes]) -> None:
+    def ranges(self, keys: list[bytes], count: int) -> None:
         for key in keys:
-            consume(itertools.islice(self.db.items(from_key=key), SCAN))
-
-    def ranges(self, keys: list[bytes]) -> None:
-        for key in keys:
-            consume(itertools.islice(self.db.items(from_key=key), RANGE))
+            consume(itertools.islice(self.db.items(from_key=key), count))
 
     def reverse_ranges(self, keys: list[bytes]) -> None:
         for key in keys:
@@ -204,13 +196,9 @@ class Plyvel(Store):
     def settle(self) -> None:
         self.db.compact_range()
 
-    def scans(self, keys: list[bytes]) -> None:
+    def ranges(self, keys: list[bytes], count: int) -> None:
         for key in keys:
-            consume(itertools.islice(self.db.iterator(start=key), SCAN))
-
-    def ranges(self, keys: list[bytes]) -> None:
-        for key in keys:
-            consume(itertools.islice(self.db.iterator(start=key), RANGE))
+            consume(itertools.islice(self.db.iterator(start=key), count))
 
     def reverse_ranges(self, keys: list[bytes]) -> None:
         for key in keys:
@@ -274,14 +262,11 @@ class Lmdb(Store):
         for key in keys:
             get(key)
 
-    def scans(self, keys: list[bytes], count: int = SCAN) -> None:
+    def ranges(self, keys: list[bytes], count: int) -> None:
         with self.transaction().cursor() as cursor:
             for key in keys:
                 cursor.set_range(key)
                 consume(itertools.islice(cursor.iternext(), count))
-
-    def ranges(self, keys: list[bytes]) -> None:
-        self.scans(keys, RANGE)
 
     def reverse_ranges(self, keys: list[bytes]) -> None:
         with self.transaction().cursor() as cursor:
@@ -364,8 +349,8 @@ def reads(stores: list[Any], entries: Entries, rounds: int) -> dict[str, dict[st
             raise SystemExit(f"{store.name} has lost entries")
     return {
         "get": rates(stores, rounds, len(keys), lambda store: store.get(keys)),
-        f"scan of {SCAN} entries": rates(stores, rounds, 5_000, lambda store: store.scans(keys[:5_000])),
-        f"range of {RANGE} entries": rates(stores, rounds, 10_000, lambda store: store.ranges(keys[:10_000])),
+        f"scan of {SCAN} entries": rates(stores, rounds, 5_000, lambda store: store.ranges(keys[:5_000], SCAN)),
+        f"range of {RANGE} entries": rates(stores, rounds, 10_000, lambda store: store.ranges(keys[:10_000], RANGE)),
         "the same in reverse": rates(stores, rounds, 10_000, lambda store: store.reverse_ranges(keys[:10_000])),
         "new scan, one entry": rates(stores, rounds, 20_000, lambda store: store.new_scans(keys[:20_000])),
         "kept scan, one entry": rates(stores, rounds, 20_000, lambda store: store.kept_scan(keys[:20_000])),
