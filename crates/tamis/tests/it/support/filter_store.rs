@@ -25,6 +25,26 @@ pub(crate) fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
     }
 }
 
+/// Reads uniform ranges until the filters suit them, and no check is due.
+pub(crate) fn choose_for_uniform_ranges(db: &Db, keyspace: &Keyspace, clock: &ManualClock) {
+    uniform_ranges(keyspace, 100_000, 5);
+    db.check_filters(keyspace).unwrap();
+    run_background_jobs(db, clock);
+}
+
+/// Asserts that close ranges read as few blocks as with the filters that a check chooses after many more of them.
+pub(crate) fn assert_suits_close_ranges(db: &Db, keyspace: &Keyspace) {
+    let (read, design_before) = (blocks(db, || close_ranges(keyspace, 2_000)), design(db));
+    close_ranges(keyspace, 100_000);
+    db.check_filters(keyspace).unwrap();
+    let best = blocks(db, || close_ranges(keyspace, 2_000));
+    assert!(
+        read as f64 <= 1.2 * best as f64 + 4.0,
+        "{read} blocks with {design_before}, {best} later with {}",
+        design(db)
+    );
+}
+
 /// A store whose clock is moved by the test.
 pub(crate) fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
     filled_with(KeyspaceOptions::default())
