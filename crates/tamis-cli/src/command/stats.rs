@@ -227,6 +227,11 @@ pub(super) fn name_of_job(loss: &ReadLoss) -> String {
     }
 }
 
+/// The part of the price of a job that reads have paid; 0 for a job without a price, which changes nothing.
+pub(super) fn paid(loss: &ReadLoss) -> f64 {
+    if loss.price.is_zero() { 0.0 } else { loss.lost.as_secs_f64() / loss.price.as_secs_f64() }
+}
+
 /// The rows of [`losses_table`].
 const LOSS_ROWS_MAX: usize = 10;
 
@@ -237,7 +242,6 @@ pub(super) fn losses_table(db: &Db) -> Result<Option<comfy_table::Table>, Failur
         let losses = db.read_losses(&db.keyspace(&name)?)?;
         found.extend(losses.into_iter().map(|loss| (name.clone(), loss)));
     }
-    let paid = |loss: &ReadLoss| loss.lost.as_secs_f64() / loss.price.as_secs_f64().max(f64::MIN_POSITIVE);
     found.sort_by(|(_, left), (_, right)| paid(right).total_cmp(&paid(left)));
     let row = |(keyspace, loss): &(String, ReadLoss)| {
         let times = [loss.lost, loss.price].map(|time| terminal::seconds(time.as_secs_f64()));

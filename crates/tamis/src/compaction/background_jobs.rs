@@ -303,7 +303,7 @@ impl BackgroundJobs {
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
-                match self.filter_checker.check(&claim.keyspace, claim.table, &between, Some(claim.loss)) {
+                match self.filter_checker.check(&claim.keyspace, claim.table, &between, claim.loss) {
                     Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
                     Err(error) => return Err(error),
                 }

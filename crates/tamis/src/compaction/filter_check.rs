@@ -206,7 +206,7 @@ impl FilterChecker {
 
     /// Checks the filters of table `number`; returns whether they were replaced. A table that a compaction moves in the meantime is
     /// looked up again; one that is removed needs no filter. `between` is called every few thousand keys, and between the designs that
-    /// the search evaluates. `loss`: that for which it is due, if it is.
+    /// the search evaluates. `loss`: that for which it is due.
     ///
     /// # Errors
     /// Those of the file system and of a damaged table; [`crate::Error::Closed`] and [`crate::Error::KeyspaceDropped`] soon after a close
@@ -216,7 +216,7 @@ impl FilterChecker {
         keyspace: &KeyspaceState,
         number: u64,
         between: &dyn Fn(),
-        loss: Option<DueLoss>,
+        loss: DueLoss,
     ) -> Result<bool> {
         let clock = &self.store.context.runtime.clock;
         let (begun, waited) = (clock.now(), Cell::new(Duration::ZERO));
@@ -266,13 +266,14 @@ impl FilterChecker {
             return Ok(false);
         }
         self.store.context.metrics.filters_replaced.add(1);
+        let (lost_microseconds, price_microseconds) = loss.microseconds();
         self.store.context.report(&Event::FiltersReplaced {
             keyspace: keyspace.name.clone(),
             table: number,
             before: comparison.current.to_string(),
             after: comparison.choice.chosen.to_string(),
-            lost_microseconds: loss.map_or(0, |loss| loss.lost_ns / 1_000),
-            price_microseconds: loss.map_or(0, |loss| loss.price_ns / 1_000),
+            lost_microseconds,
+            price_microseconds,
         });
         Ok(true)
     }

@@ -66,10 +66,11 @@ impl BackgroundJobs {
         partition.losses.merge.begin_job();
         let request = self.range_request(bounds, Reason::Reads);
         self.store.context.metrics.read_triggered_compactions.add(1);
+        let (lost_microseconds, price_microseconds) = loss.microseconds();
         self.store.context.report(&Event::ReadsPaidForMerge {
             keyspace: keyspace.name.clone(),
-            lost_microseconds: loss.lost_ns / 1_000,
-            price_microseconds: loss.price_ns / 1_000,
+            lost_microseconds,
+            price_microseconds,
         });
         *running = Some((keyspace.id, request));
         running.clone()

@@ -14,7 +14,7 @@ use crate::{
     options::TableFilter,
     store::keyspace_state::KeyspaceState,
     table::{filter_plan::GivenFilters, refilter::write_filters_of},
-    version::handle::Table,
+    version::{handle::Table, losses::DueLoss},
 };
 
 impl BackgroundJobs {
@@ -43,7 +43,7 @@ impl BackgroundJobs {
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count += u64::from(checker.check(keyspace, number, &|| {}, None)?);
+            replaced_count += u64::from(checker.check(keyspace, number, &|| {}, DueLoss::default())?);
         }
         drop(job);
         self.run_due();

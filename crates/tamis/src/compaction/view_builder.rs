@@ -328,6 +328,7 @@ impl ViewBuilder {
         metrics.view_bytes_written.add(bytes);
         let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
         count.add(1);
+        let (lost_microseconds, price_microseconds) = plan.loss.unwrap_or_default().microseconds();
         self.store.context.report(&Event::ViewBuilt {
             keyspace: keyspace.name.clone(),
             file: view.path().to_path_buf(),
@@ -336,8 +337,8 @@ impl ViewBuilder {
             bytes,
             microseconds: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
             is_rebuilt,
-            lost_microseconds: plan.loss.map_or(0, |loss| loss.lost_ns / 1_000),
-            price_microseconds: plan.loss.map_or(0, |loss| loss.price_ns / 1_000),
+            lost_microseconds,
+            price_microseconds,
         });
     }
 }

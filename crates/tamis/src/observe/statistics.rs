@@ -217,7 +217,7 @@ pub(crate) fn tables(version: &KeyspaceVersion) -> Vec<TableStatistics> {
     found
 }
 
-/// The time that reads have lost without a job that would save it: those of partitions, then those of tables.
+/// The time that reads have lost without a job that would save it, by partition: of all of it, then of its tables.
 pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
     let in_progress = InProgress::default();
     let of_partition = |partition: &Arc<Partition>| {
@@ -225,19 +225,15 @@ pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<Re
         let Losses { merge, view } = &*partition.losses;
         let plan = plan_of(partition, version.options.views, &in_progress);
         let views = plan.map(|plan| row(PaidJob::BuildView, view, times.of_view(plan.entry_counts())));
-        [Some(row(PaidJob::MergeRuns, merge, times.of_merge(partition))), views].into_iter().flatten()
-    };
-    let of_tables = |partition: &'_ Arc<Partition>| {
         let of_table = |table: &Arc<Table>| {
             let price = times.of_check(table.summary().entry_count);
-            let number = Some(table.number());
-            read_loss(partition, number, (PaidJob::ChooseFilters, table.filter_tally().loss(), price))
+            let loss = (PaidJob::ChooseFilters, table.filter_tally().loss(), price);
+            read_loss(partition, Some(table.number()), loss)
         };
-        partition.tables().map(of_table).collect::<Vec<_>>()
+        let merges = row(PaidJob::MergeRuns, merge, times.of_merge(partition));
+        [merges].into_iter().chain(views).chain(partition.tables().map(of_table)).collect::<Vec<_>>()
     };
-    let rows = version.partitions.iter().flat_map(of_partition);
-    let rows = rows.chain(version.partitions.iter().flat_map(of_tables));
-    rows.filter(|row| !row.lost.is_zero()).collect()
+    version.partitions.iter().flat_map(of_partition).filter(|row| !row.lost.is_zero()).collect()
 }
 
 fn read_loss(

@@ -21,11 +21,18 @@ pub(crate) struct Loss {
     doublings: AtomicU32,
 }
 
-/// A loss that has reached its price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A loss that has reached its price; zero for a job that no reads have paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DueLoss {
     pub(crate) lost_ns: u64,
     pub(crate) price_ns: u64,
+}
+
+impl DueLoss {
+    /// The lost time and the price, in the unit of events.
+    pub(crate) const fn microseconds(self) -> (u64, u64) {
+        (self.lost_ns / 1_000, self.price_ns / 1_000)
+    }
 }
 
 fn add_saturating(counter: &AtomicU64, by: u64) {

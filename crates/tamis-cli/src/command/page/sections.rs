@@ -1,6 +1,6 @@
 //! The parts of the page, each with pictures or with one sentence that says why there is none.
 
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use tamis::{LevelFilters, PartitionStatistics, Statistics};
 
@@ -10,7 +10,7 @@ use super::{
     map,
 };
 use crate::{
-    command::stats::{answers::NOT_SAMPLED, name_of_job, sampled_kinds},
+    command::stats::{answers::NOT_SAMPLED, name_of_job, paid, sampled_kinds},
     html::{Colour, Page, Part, bar, legend},
     terminal,
 };
@@ -225,17 +225,14 @@ pub(super) fn losses(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
         );
         return;
     }
-    let paid = |lost: Duration, price: Duration| share(lost.as_secs_f64(), price.as_secs_f64());
-    rows.sort_by(|(_, left), (_, right)| {
-        paid(right.lost, right.price).total_cmp(&paid(left.lost, left.price))
-    });
+    rows.sort_by(|(_, left), (_, right)| paid(right).total_cmp(&paid(left)));
     let of_row = |(name, loss): &(String, &tamis::ReadLoss)| {
         let value = format!(
             "lost {} of the {} that the job takes",
             terminal::seconds(loss.lost.as_secs_f64()),
             terminal::seconds(loss.price.as_secs_f64())
         );
-        let part = Part { share: paid(loss.lost, loss.price), colour: Colour::Orange };
+        let part = Part { share: paid(loss), colour: Colour::Orange };
         bar(&format!("{name}: {}", name_of_job(loss)), &value, &[part])
     };
     let bars: String = rows.iter().take(ROWS_MAX).map(of_row).collect();
