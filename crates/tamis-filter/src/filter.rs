@@ -94,5 +94,23 @@ pub trait Filter {
     fn verify(&self) -> Result<(), crate::DecodeError>;
 }
 
+/// The methods of a reader that follow from its envelope and its field `bytes`.
+macro_rules! envelope_methods {
+    ($self:ident, $envelope:expr) => {
+        fn key_count(&$self) -> u64 {
+            $envelope.key_count
+        }
+
+        fn encoded_bytes(&$self) -> u64 {
+            $self.bytes.as_ref().len() as u64
+        }
+
+        fn verify(&$self) -> Result<(), $crate::DecodeError> {
+            $crate::envelope::verify(&$envelope, $self.bytes.as_ref())
+        }
+    };
+}
+pub(crate) use envelope_methods;
+
 #[cfg(test)]
 mod tests;

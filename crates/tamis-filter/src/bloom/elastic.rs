@@ -11,7 +11,6 @@
 
 mod builder;
 mod header;
-mod probes;
 mod reader;
 
 pub use builder::{Elastic, ElasticBuilder};

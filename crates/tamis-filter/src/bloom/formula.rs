@@ -6,13 +6,8 @@ const SPREAD_KEYS_MAX: f64 = 600.0;
 
 /// The rate of a line of `line_bits` bits with `keys_per_line` keys on average, each with `k` bits in it.
 pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
-    blocked_rate(line_bits, keys_per_line, f64::from(k), k)
-}
-
-/// [`blocked_fpr`] if keys set `set` bits on average, and `asked` bits are tested.
-pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: u32) -> f64 {
-    let log_clear_per_key = set * (-1.0 / line_bits).ln_1p();
-    let rate = |clear: f64| (1.0 - clear).powi(asked.cast_signed());
+    let log_clear_per_key = f64::from(k) * (-1.0 / line_bits).ln_1p();
+    let rate = |clear: f64| (1.0 - clear).powi(k.cast_signed());
     if keys_per_line > SPREAD_KEYS_MAX {
         return rate((log_clear_per_key * keys_per_line).exp());
     }

@@ -9,6 +9,7 @@ use super::symbols::{POSITIONS_MAX, Symbols};
 use super::window::{ByteWindow, Window};
 use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
+use crate::filter::envelope_methods;
 use crate::{DecodeError, Filter, KeyRange, Probe, RangeProbe};
 
 const FLAGS: u8 = FLAG_WHOLE | FLAG_FIXED | FLAG_EXACT | FLAG_SYMBOLS | FLAG_ENDS_INSIDE;
@@ -250,13 +251,7 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
         }
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     /// The rate for points that are distributed as the keys are.
     fn predicted_fpr(&self) -> Option<f64> {
@@ -280,9 +275,5 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
             None => Ok(()),
             Some(_) => write!(target, ", hashed modulo {}", self.last + 1),
         }
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }

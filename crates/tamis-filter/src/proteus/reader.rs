@@ -9,6 +9,7 @@ use super::fast_path::{FastBloom, FastFilter, FastPath, FastSet};
 use super::layout::{FirstPart, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
 use crate::envelope::{self, Envelope};
+use crate::filter::envelope_methods;
 use crate::fixed_keys::{closed_words, word};
 use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
 
@@ -189,13 +190,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
         }
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     fn predicted_fpr(&self) -> Option<f64> {
         self.parts.as_ref().map_or(Some(0.0), |parts| parts.predicted)
@@ -213,9 +208,5 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             write!(target, ", {} bytes, {} bits set by a prefix", bloom.length, bloom.probe_count)?;
         }
         write!(target, "; at most {} tests", parts.cap)
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }

@@ -8,6 +8,7 @@ use super::level::sibling_bits;
 use super::prices::PROBE_CAP_MAX;
 use super::walk::{End, Tree, Walk, node_of_key};
 use crate::envelope::{self, Envelope};
+use crate::filter::envelope_methods;
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
 
 /// The greatest number of a formula by which former builders chose the levels; it changes no answer.
@@ -184,13 +185,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
         }
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     fn predicted_fpr(&self) -> Option<f64> {
         if self.envelope.key_count == 0 { Some(0.0) } else { self.predicted }
@@ -214,9 +209,5 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
             target.write_str("; search ended at its step limit")?;
         }
         Ok(())
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }

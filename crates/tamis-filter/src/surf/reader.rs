@@ -8,6 +8,7 @@ use tamis_bits::packed;
 use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
+use crate::filter::envelope_methods;
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{Candidate, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe};
 
@@ -128,13 +129,7 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         candidate.within(range, direction)
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     fn predicted_fpr(&self) -> Option<f64> {
         if self.layout.is_none() { Some(0.0) } else { self.predicted_fpr }
@@ -164,9 +159,5 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
             )?;
         }
         Ok(())
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }

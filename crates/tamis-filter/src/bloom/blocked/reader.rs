@@ -7,6 +7,7 @@ use tamis_bits::{kernel, line};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
+use crate::filter::envelope_methods;
 use crate::{DecodeError, Filter, Probe};
 
 /// Lines before the first of the payload.
@@ -75,13 +76,7 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
         line::prefetch_line(lines, self.line_count, probe.digest(self.envelope.seed));
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     fn predicted_fpr(&self) -> Option<f64> {
         if self.line_count == 0 {
@@ -93,9 +88,5 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
         write!(target, "{} lines of 512 bits, {} bits set by a key", self.line_count, self.probe_count)
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }

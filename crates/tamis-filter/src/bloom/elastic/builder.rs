@@ -2,7 +2,7 @@
 
 use tamis_bits::line;
 
-use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX, probes::UnitProbes};
+use super::{DIRECTORY_BYTES, UNIT_BITS, UNITS_MAX};
 use crate::bloom::{DigestBuilder, DigestFamily, DigestKeeper, PROBES, lines};
 use crate::envelope::{Envelope, PARAMETER_BYTES, payload_checksum, set_parameter};
 use crate::parameters::Parameters;
@@ -49,15 +49,14 @@ impl DigestFamily for Elastic {
         let directory_bytes = if unit_count == 0 { 0 } else { DIRECTORY_BYTES as u64 };
         let payload_bytes = unit_bytes.saturating_mul(u64::from(unit_count)).saturating_add(directory_bytes);
         let keys_per_line = keys.len() as f64 / (line_count as f64).max(1.0);
-        let best = || UnitProbes::best(keys_per_line, unit_count);
-        let probes = self.probe_count.map_or_else(best, UnitProbes::whole);
+        let probe_count = self.probe_count.unwrap_or_else(|| lines::best_probe_count(keys_per_line));
 
         let mut filter = lines::filled_filter(payload_bytes, |payload| {
-            fill(payload, keys, probes, unit_bytes);
+            fill(payload, keys, probe_count, unit_bytes);
         })?;
         let mut parameters = [0; PARAMETER_BYTES];
         parameters[0] = unit_count as u8;
-        set_parameter(&mut parameters, 1, probes.fields());
+        parameters[1] = probe_count as u8;
         set_parameter(&mut parameters, 8, line_count.to_le_bytes());
         Envelope::new(Family::Elastic, keys.seed(), keys.key_count(), parameters).seal(&mut filter);
         Ok(filter)
@@ -65,20 +64,16 @@ impl DigestFamily for Elastic {
 }
 
 /// Sets the bits of all units and writes their checksums.
-fn fill(payload: &mut [u8], keys: &DigestKeeper, probes: UnitProbes, unit_bytes: u64) {
+fn fill(payload: &mut [u8], keys: &DigestKeeper, probe_count: u32, unit_bytes: u64) {
     let Some((directory, units)) = payload.split_at_mut_checked(DIRECTORY_BYTES) else { return };
     let units = units.chunks_exact_mut(unit_bytes.max(1) as usize);
     let checksums = directory.as_chunks_mut::<8>().0.iter_mut();
     for ((number, unit), checksum) in (0_u64..).zip(units).zip(checksums) {
         let mut values = Vec::new();
         keys.for_each_part(|digests| {
-            for more in if probes.is_whole() { 0..=0 } else { 0..=1 } {
-                let probe_count = probes.least() + more;
-                let with_count = digests.iter().filter(|digest| probes.of(**digest, number) == probe_count);
-                values.clear();
-                values.extend(with_count.map(|digest| mix64(*digest, number)));
-                lines::insert(unit, &values, probe_count);
-            }
+            values.clear();
+            values.extend(digests.iter().map(|digest| mix64(*digest, number)));
+            lines::insert(unit, &values, probe_count);
         });
         *checksum = payload_checksum(keys.seed().wrapping_add(number), unit).to_le_bytes();
     }

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use tamis_bits::{kernel, line};
 
-use super::{DIRECTORY_BYTES, UNITS_MAX, probes::UnitProbes};
+use super::{DIRECTORY_BYTES, UNITS_MAX};
+use crate::bloom::formula::blocked_fpr;
+use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, payload_checksum};
 use crate::{DecodeError, Family, Probe, mix64};
 
@@ -17,7 +19,8 @@ const PREFETCHED_UNITS: usize = 2;
 pub struct ElasticHeader {
     envelope: Envelope,
     unit_count: u32,
-    probes: UnitProbes,
+    /// Bits that a key sets in each unit.
+    probe_count: u32,
     line_count: u64,
     checksums: [u64; UNITS_MAX as usize],
 }
@@ -37,17 +40,16 @@ impl ElasticHeader {
     }
 
     pub(super) fn from_envelope(envelope: Envelope, front: &[u8]) -> Result<Self, DecodeError> {
-        let [unit_count, probe_count, probe_parts, reserved @ ..] =
-            envelope::parameter::<8>(&envelope.parameters, 0);
+        let [unit_count, probe_count, reserved @ ..] = envelope::parameter::<8>(&envelope.parameters, 0);
         let line_count = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         if u32::from(unit_count) > UNITS_MAX || (unit_count == 0) != (line_count == 0) {
             return refuse("unit_count", u64::from(unit_count));
         }
-        let Some(probes) = UnitProbes::from_fields(probe_count, probe_parts) else {
+        if !lines::is_possible_probe_count(u32::from(probe_count)) {
             return refuse("probe_count", u64::from(probe_count));
-        };
-        if reserved != [0; 5] {
+        }
+        if reserved != [0; 6] {
             return refuse("reserved", 1);
         }
         let unit_bytes = line_count.checked_mul(line::LINE_BYTES as u64);
@@ -67,8 +69,8 @@ impl ElasticHeader {
         for (checksum, bytes) in checksums.iter_mut().zip(directory).take(usize::from(unit_count)) {
             *checksum = u64::from_le_bytes(*bytes);
         }
-        let unit_count = u32::from(unit_count);
-        Ok(Self { envelope, unit_count, probes, line_count, checksums })
+        let (unit_count, probe_count) = (u32::from(unit_count), u32::from(probe_count));
+        Ok(Self { envelope, unit_count, probe_count, line_count, checksums })
     }
 
     /// Number of units on disk.
@@ -87,9 +89,9 @@ impl ElasticHeader {
         (unit < self.unit_count).then(|| start..start + self.unit_bytes())
     }
 
-    /// The rate of one unit, on average over all of them: the factor by which each unit lowers the rate.
+    /// The rate of one unit: the factor by which each unit lowers the rate.
     pub fn unit_fpr(&self) -> f64 {
-        self.fpr(self.unit_count).powf(1.0 / f64::from(self.unit_count.max(1)))
+        self.fpr(1)
     }
 
     /// Checks the length and checksum of a unit.
@@ -121,8 +123,7 @@ impl ElasticHeader {
         let digest = probe.digest(self.envelope.seed);
         units.into_iter().all(|(number, unit)| {
             probe.add_probes(1);
-            let probe_count = self.probes.of(digest, number);
-            kernel::may_contain(unit.as_ref(), self.line_count, mix64(digest, number), probe_count)
+            kernel::may_contain(unit.as_ref(), self.line_count, mix64(digest, number), self.probe_count)
         })
     }
 
@@ -144,18 +145,15 @@ impl ElasticHeader {
             return 0.0;
         }
         let keys_per_line = self.envelope.key_count as f64 / (self.line_count as f64).max(1.0);
-        let rates = self.probes.rates(keys_per_line);
-        rates.get(unit_count as usize).copied().unwrap_or(0.0)
+        blocked_fpr(lines::LINE_BITS, keys_per_line, self.probe_count).powi(unit_count.cast_signed())
     }
 
     /// The design and the number of units in memory, for people.
     pub fn design(&self, target: &mut dyn fmt::Write, loaded_count: u32) -> fmt::Result {
         write!(
             target,
-            "{loaded_count} of {} units of {} lines of 512 bits, {:.3} bits set by a key in each",
-            self.unit_count,
-            self.line_count,
-            self.probes.mean()
+            "{loaded_count} of {} units of {} lines of 512 bits, {} bits set by a key in each",
+            self.unit_count, self.line_count, self.probe_count
         )
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{DIRECTORY_BYTES, ElasticHeader};
 use crate::envelope::{self, Envelope};
+use crate::filter::envelope_methods;
 use crate::{DecodeError, Filter, Probe};
 
 /// A filter of [`crate::Family::Elastic`].
@@ -47,13 +48,7 @@ impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
         self.header.prefetch(probe, self.units());
     }
 
-    fn key_count(&self) -> u64 {
-        self.header.envelope().key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.header.envelope());
 
     fn predicted_fpr(&self) -> Option<f64> {
         Some(self.header.fpr(self.header.unit_count()))
@@ -61,9 +56,5 @@ impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
         self.header.design(target, self.header.unit_count())
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(self.header.envelope(), self.bytes.as_ref())
     }
 }

@@ -9,6 +9,7 @@ use super::{BIT_COUNT_MAX, PREFIXES_MAX};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, Envelope};
+use crate::filter::envelope_methods;
 use crate::{DecodeError, Filter, Probe, RangeProbe};
 
 /// A filter of [`crate::Family::Prefix`].
@@ -153,13 +154,7 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
         }
     }
 
-    fn key_count(&self) -> u64 {
-        self.envelope.key_count
-    }
-
-    fn encoded_bytes(&self) -> u64 {
-        self.bytes.as_ref().len() as u64
-    }
+    envelope_methods!(self, self.envelope);
 
     /// The rate for an absent prefix.
     fn predicted_fpr(&self) -> Option<f64> {
@@ -183,9 +178,5 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
             "{} prefixes of {} bits in {} lines of 512 bits, {} bits set by a prefix",
             self.prefix_count, self.bit_count, self.line_count, self.probe_count
         )
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        envelope::verify(&self.envelope, self.bytes.as_ref())
     }
 }
