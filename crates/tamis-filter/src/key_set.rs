@@ -9,6 +9,10 @@ use std::{
 use tamis_bits::long_key_head;
 
 use crate::BuildError;
+use crate::fixed_keys::FixedKeys;
+
+/// Bits of the longest prefix that filters of prefixes have.
+pub(crate) const PREFIX_BITS_MAX: u32 = 65_535 * 8;
 
 /// Distinct keys in ascending order.
 #[derive(Debug, Clone, Default)]
@@ -19,12 +23,14 @@ pub struct KeySet {
     ends: Vec<u64>,
     /// The first sixteen bytes of the last key, which decide most comparisons, and its length.
     last: (u128, usize),
+    /// The lengths of the shortest and of the longest key.
+    lengths: (usize, usize),
 }
 
 impl KeySet {
     /// An empty set.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), count: 0, ends: Vec::new(), last: (0, 0) }
+        Self { bytes: Vec::new(), count: 0, ends: Vec::new(), last: (0, 0), lengths: (0, 0) }
     }
 
     /// Appends a key; skips a repeated one and refuses a smaller one.
@@ -45,6 +51,8 @@ impl KeySet {
             }
         }
         self.last = (head, key.len());
+        let (shortest, longest) = if self.count == 0 { (key.len(), 0) } else { self.lengths };
+        self.lengths = (shortest.min(key.len()), longest.max(key.len()));
         self.bytes.extend_from_slice(key);
         self.count += 1;
         if !self.ends.is_empty() {
@@ -87,6 +95,23 @@ impl KeySet {
     #[inline]
     pub(crate) fn common_length(&self) -> Option<usize> {
         self.ends.is_empty().then_some(self.last.1)
+    }
+
+    /// The lengths of the shortest and of the longest key.
+    pub(crate) const fn lengths(&self) -> (usize, usize) {
+        self.lengths
+    }
+
+    /// Bits of the longest key, at most those of the longest possible prefix.
+    pub(crate) fn bit_count(&self) -> u32 {
+        u32::try_from(self.lengths.1).unwrap_or(u32::MAX).saturating_mul(8).min(PREFIX_BITS_MAX)
+    }
+
+    /// Integers, if all keys have one length of at most eight bytes.
+    #[inline]
+    pub(crate) fn fixed(&self) -> Option<FixedKeys> {
+        let length = self.common_length().filter(|length| (1..=8).contains(length))?;
+        Some(FixedKeys::new(length as u8))
     }
 
     /// All keys in order.

@@ -32,7 +32,9 @@
 pub mod auto;
 mod bit_string;
 pub mod bloom;
+mod bounds;
 mod builder;
+mod empty_query;
 pub mod envelope;
 mod error;
 mod family;

@@ -25,34 +25,31 @@
 //! pass. Neither needs a sample to be correct.
 //!
 //! - Bounds: `bit_string.rs` (byte strings), `fixed_keys.rs` (integers).
-//! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
-//!   `design_search.rs`, `single_queries.rs`.
+//! - Design: `sizes.rs` (sizes of sets), `model.rs`, `expected.rs` and `two_bloom_model.rs` (results of queries), `design_search.rs`.
 //! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
 //! - Queries: `reader.rs`, `fast_path.rs` (few prefixes, sets of integers), `query.rs` (all queries).
 
 mod bloom;
 mod builder;
-mod counts;
 mod design;
 mod design_search;
+mod expected;
 mod fast_path;
 mod keys;
 mod layout;
 mod model;
 mod prefix_set;
 mod query;
-mod query_histogram;
 mod reader;
-mod single_queries;
 mod sizes;
 mod two_bloom_model;
 
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};
 pub(crate) use design_search::Breadth;
+pub(crate) use expected::SizedDesign;
 pub use model::Model;
 pub use reader::ProteusFilter;
-pub(crate) use single_queries::SizedDesign;
 
 #[cfg(test)]
 mod tests;

@@ -58,7 +58,6 @@
 //! **Cost.** The builder stores the keys (8 bytes for integers of 8 bytes) and iterates over them once per level. A
 //! query allocates nothing in the filter; the digest cache belongs to the query.
 
-mod bounds;
 mod builder;
 mod insert;
 mod keys;
@@ -70,13 +69,11 @@ mod reader;
 mod sample;
 mod search;
 mod search_limit;
-mod single_queries;
 mod walk;
 
 pub use builder::RosettaBuilder;
 pub use prices::Prices;
 pub use reader::RosettaFilter;
-pub(crate) use single_queries::PlannedRosetta;
 
 /// Maximum number of levels of a filter.
 const LEVELS_MAX: usize = 16;

@@ -6,7 +6,8 @@
 use std::ops::Bound;
 
 use super::{QueryKind, Request, SAMPLE_MIN, Workload};
-use crate::bit_string::{BitString, advance};
+use crate::bit_string::advance;
+use crate::empty_query::EmptyQuery;
 use crate::trie::shared_bytes;
 use crate::{KeyRange, KeySet, mix64, steps};
 
@@ -34,9 +35,6 @@ const SYNTHETIC_LENGTH_MAX: u64 = 32;
 const SYNTHETIC_LENGTH_BITS: u64 = 20;
 const SYNTHETIC_SHARE_BITS: u64 = 16;
 
-/// Bits that are compared; keys share fewer, or no filter can distinguish them within its budget.
-const SHARED_BITS_MAX: u32 = 1 << 16;
-
 /// The leaf of a key that a trie stores whole.
 pub(super) const WHOLE: u32 = u32::MAX;
 
@@ -49,10 +47,8 @@ pub(super) struct Case<'a> {
     pub(super) is_point: bool,
     /// Whether it holds a key: every filter passes it. The other fields of such a query are not set.
     pub(super) is_hit: bool,
-    /// Common bits of its lower end and the key before it, of its upper end and the key after it, and of both ends.
-    pub(super) shared_left: u32,
-    pub(super) shared_right: u32,
-    pub(super) shared_ends: u32,
+    /// The position among the keys; `None` for an open seek, and for a range that no key of the table's length can be in.
+    pub(super) query: Option<EmptyQuery<'a>>,
     /// Bytes of these two keys in a trie that stores each up to the first byte that distinguishes it; [`WHOLE`] for a key that is
     /// a prefix of the next one.
     pub(super) leaf_left: u32,
@@ -71,9 +67,7 @@ impl<'a> Case<'a> {
             weight,
             is_point: !kind.is_seek() && range.as_point().is_some(),
             is_hit: false,
-            shared_left: 0,
-            shared_right: 0,
-            shared_ends: 0,
+            query: None,
             leaf_left: 0,
             leaf_right: 0,
         };
@@ -94,22 +88,21 @@ impl<'a> Case<'a> {
                 if kind == QueryKind::SeekForward { next.is_some() } else { keys.has_key_in(&range) };
             return has_key.then_some(case);
         }
-        let (before, next) = (index.checked_sub(1)?, next?);
-        let key_bytes = keys.common_length().unwrap_or(0);
-        let (lower, upper) = (BitString::lower(&range, key_bytes), BitString::upper(&range));
-        let shared = |key: &[u8], end: &BitString<'_>| BitString::key(key).shared_bits(end, SHARED_BITS_MAX);
-        case.shared_left = shared(keys.get(before)?, &lower);
-        case.shared_right = shared(next, &upper);
-        case.shared_ends =
-            if case.is_point { SHARED_BITS_MAX } else { lower.shared_bits(&upper, SHARED_BITS_MAX) };
+        let before = index.checked_sub(1).filter(|_| next.is_some())?;
+        case.query = EmptyQuery::new(keys, &range);
         case.leaf_left = leaf(keys, before);
         case.leaf_right = leaf(keys, index);
         Some(case)
     }
 
     /// Whether its answer depends on the bounds of a range: it is neither a key nor an open seek.
-    pub(super) fn is_closed(&self) -> bool {
-        self.shared_ends > 0 || self.leaf_left > 0
+    pub(super) const fn is_closed(&self) -> bool {
+        self.query.is_some()
+    }
+
+    /// The longest common prefix of the query and a key, in bits.
+    pub(super) fn near(&self) -> u32 {
+        self.query.map_or(0, |query| query.near())
     }
 }
 

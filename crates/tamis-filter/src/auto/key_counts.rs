@@ -30,8 +30,6 @@ pub(super) struct KeyCounts<'a> {
 /// The counts that need a scan.
 #[derive(Debug)]
 struct Scan {
-    /// The lengths of the shortest and of the longest key.
-    lengths: (usize, usize),
     /// Keys by the bytes in common with the previous key.
     shared: Vec<u64>,
     levels: Vec<LevelCounts>,
@@ -64,13 +62,9 @@ impl Scan {
         steps::count(keys.len());
         let mut shared = vec![0; LEVELS_MAX];
         let mut tally = LevelTally::new(LEVELS_MAX);
-        let first = keys.get(0).map_or(0, <[u8]>::len);
-        let (mut shortest, mut longest) = (first, first);
         let (mut before, mut continues) = (0, false);
         let mut iterator = keys.iter().peekable();
         while let Some(key) = iterator.next() {
-            shortest = shortest.min(key.len());
-            longest = longest.max(key.len());
             let after = iterator.peek().map_or(0, |next| shared_bytes(key, next));
             if !continues {
                 tally.begin_key(before);
@@ -87,7 +81,7 @@ impl Scan {
             }
             before = after;
         }
-        Self { lengths: (shortest, longest), shared, levels: tally.levels() }
+        Self { shared, levels: tally.levels() }
     }
 }
 
@@ -98,14 +92,6 @@ impl<'a> KeyCounts<'a> {
 
     fn scan(&self) -> &Scan {
         self.scan.get_or_init(|| Scan::new(self.keys))
-    }
-
-    /// The lengths of the shortest and of the longest key.
-    pub(super) fn lengths(&self) -> (usize, usize) {
-        match self.keys.common_length() {
-            Some(length) => (length, length),
-            None => self.scan().lengths,
-        }
     }
 
     /// Number of distinct prefixes of a number of bytes.

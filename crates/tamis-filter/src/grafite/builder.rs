@@ -70,13 +70,7 @@ impl GrafiteBuilder {
 
     /// The windows after the shared bytes; with symbols if these take at most `symbols_max` bytes.
     fn windows(&self, shared_bytes: usize, symbols_max: u64) -> Windows {
-        let rest_of = |key: &[u8]| key.len().saturating_sub(shared_bytes);
-        let rests = Rests {
-            shared_bytes,
-            shortest: self.keys.iter().map(rest_of).min().unwrap_or(0),
-            longest: self.keys.iter().map(rest_of).max().unwrap_or(0),
-            window_max: self.window_max,
-        };
+        let rests = Rests::of(self.keys.lengths(), shared_bytes, self.window_max);
         let symbols = if symbols_max < symbols::FRONT_BYTES as u64 {
             None
         } else {

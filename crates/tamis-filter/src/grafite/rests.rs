@@ -15,6 +15,12 @@ pub(crate) struct Rests {
 }
 
 impl Rests {
+    /// Of keys of some lengths, the shortest and the longest.
+    pub(crate) fn of((shortest, longest): (usize, usize), shared_bytes: usize, window_max: usize) -> Self {
+        let [shortest, longest] = [shortest, longest].map(|length| length.saturating_sub(shared_bytes));
+        Self { shared_bytes, shortest, longest, window_max }
+    }
+
     /// Bytes of a window of bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.longest.min(self.window_max).min(BYTES_MAX)

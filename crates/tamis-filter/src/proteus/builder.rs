@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use super::bloom::{Inserter, best_rate};
-use super::counts::Counts;
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
 use super::design_search::Breadth;
-use super::keys::{Keys, Prefix};
-use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields};
+use super::keys::{Prefix, for_each_prefix, string_bytes};
+use super::layout::{BLOCK_BYTES, FIRST_BLOOM, Fields};
 use super::model::{Model, is_surely_best, whole_set};
 use super::prefix_set::{TrieSetBuilder, encode_integers};
-use super::sizes::{integer_size, set_size};
+use super::sizes::set_size;
+use crate::bit_string::HEAD_BITS;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::hash::length_mark;
+use crate::key_set::{KeptKeys, PREFIX_BITS_MAX};
 use crate::parameters::Parameters;
+use crate::prefix_counts::PrefixCounts;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples};
 
 /// Builder of the families of this module. Parameters: see [`Family`].
@@ -24,7 +26,7 @@ pub struct ProteusBuilder {
     given: Option<Given>,
     layout: Option<BloomLayout>,
     digester: Digester,
-    keys: Keys,
+    keys: KeptKeys,
     /// The design of [`FilterBuilder::design`] with its budget and predicted rate.
     chosen: Option<(Budget, Design, Option<f64>)>,
 }
@@ -45,7 +47,7 @@ impl ProteusBuilder {
         let is_own = matches!(family, Family::OnePrefixBloom | Family::TwoPrefixBloom);
         let family = if is_own { family } else { Family::Proteus };
         let prices = prices.usable();
-        Self { family, prices, given: None, layout: None, digester, keys: Keys::default(), chosen: None }
+        Self { family, prices, given: None, layout: None, digester, keys: KeptKeys::new(), chosen: None }
     }
 
     /// Builds this design instead of choosing one. The form of a set is still the smallest one, or a bitmap that is not much larger.
@@ -73,7 +75,7 @@ impl ProteusBuilder {
         let mut builder = Self::new(family, prices, seed);
         builder.layout = parameters.take("layout", "spread or lines", |_: &BloomLayout| true)?;
         let expected = "0 to 524280 bits";
-        let is_depth = |bits: &u32| *bits <= BIT_COUNT_MAX;
+        let is_depth = |bits: &u32| *bits <= PREFIX_BITS_MAX;
         let first_name = if family == Family::TwoPrefixBloom { "first" } else { "trie" };
         let depth = match family {
             Family::OnePrefixBloom => None,
@@ -132,7 +134,7 @@ impl ProteusBuilder {
         {
             return Ok((design, Some(prediction.fpr)));
         }
-        let model = Model::of(&self.keys, samples);
+        let model = Model::new(&self.keys, samples);
         let (design, prediction) =
             model.choose_in(Breadth::FULL, self.layout, self.family, budget, &self.prices)?;
         Ok((design, Some(prediction.fpr)))
@@ -145,7 +147,7 @@ impl ProteusBuilder {
         let depth = given.depth.min(longest);
         // The second of two Bloom filters is tested for prefixes below those of the first: it can't contain whole keys.
         let is_whole = given.prefix == WHOLE_KEYS
-            && matches!(self.keys, Keys::Strings(..))
+            && self.keys.fixed().is_none()
             && self.family != Family::TwoPrefixBloom;
         let prefix = if is_whole { WHOLE_KEYS } else { given.prefix.min(longest) };
         let first = match (self.family, depth) {
@@ -200,28 +202,21 @@ impl ProteusBuilder {
         target: &mut Vec<u8>,
         fields: &mut Fields,
     ) -> Result<(), BuildError> {
-        if let Keys::Words(_, words) = &self.keys {
-            let form = self.integer_form(words, depth, form);
-            if form != SetForm::Trie {
-                let shift = 64 - depth;
-                let end = |word: Option<&u64>| word.map_or(0, |word| word >> shift);
-                let least = end(words.first());
-                let ends @ (count, last) = (self.prefix_count(depth), end(words.last()) - least);
-                (fields.first, fields.count, fields.least, fields.last) = (form as u8, count, least, last);
-                let mut before = None;
-                let prefixes = words.iter().map(|word| (word >> shift) - least);
-                encode_integers(
-                    target,
-                    form,
-                    ends,
-                    prefixes.filter(|prefix| before.replace(*prefix) != Some(*prefix)),
-                );
-                return Ok(());
-            }
+        let form = self.set_form(depth, form);
+        if form != SetForm::Trie {
+            let mut integers: Vec<u64> =
+                self.keys.heads().map(|head| (head >> (HEAD_BITS - depth)) as u64).collect();
+            integers.dedup();
+            let least = integers.first().copied().unwrap_or(0);
+            let last = integers.last().copied().unwrap_or(0) - least;
+            let ends @ (count, _) = (integers.len() as u64, last);
+            (fields.first, fields.count, fields.least, fields.last) = (form as u8, count, least, last);
+            encode_integers(target, form, ends, integers.iter().map(|integer| integer - least));
+            return Ok(());
         }
         fields.first = SetForm::Trie as u8;
         let mut set = TrieSetBuilder::new(depth);
-        self.keys.for_each_prefix(depth, |prefix| match prefix {
+        for_each_prefix(&self.keys, depth, |prefix| match prefix {
             Prefix::Head(head) => {
                 set.add(head.to_be_bytes().get(..depth.div_ceil(8) as usize).unwrap_or_default())
             }
@@ -230,14 +225,13 @@ impl ProteusBuilder {
         set.finish(target)
     }
 
-    /// The form of a set of integers: that of the design, or the one that the model takes if only the depth is given.
-    fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> SetForm {
-        if self.given.is_none() {
+    /// The form of a set: that of the design, or the one that the model takes if only the depth is given.
+    fn set_form(&self, depth: u32, form: SetForm) -> SetForm {
+        if self.given.is_none() || self.keys.fixed().is_none() {
             return form;
         }
-        let counts = Counts::of(&self.keys, &[]);
-        let size = set_size(&self.keys, &counts, depth).or_else(|| integer_size(words, &counts, depth));
-        size.map_or(SetForm::EliasFano, |size| size.form)
+        let counts = PrefixCounts::of_keys(&self.keys, self.keys.bit_count());
+        set_size(&self.keys, &counts, depth).map_or(SetForm::EliasFano, |size| size.form)
     }
 
     /// Counts the distinct prefixes of a length.
@@ -246,28 +240,25 @@ impl ProteusBuilder {
             return self.keys.len() as u64;
         }
         let mut count = 0;
-        self.keys.for_each_prefix(bits, |_| count += 1);
+        for_each_prefix(&self.keys, bits, |_| count += 1);
         count
     }
 
     /// Inserts the digests of all prefixes of a length into a Bloom filter.
     fn insert(&self, mut inserter: Inserter<'_>, bits: u32) {
-        let digester = &self.digester;
-        match &self.keys {
-            Keys::Strings(keys, _) if bits == WHOLE_KEYS => {
-                keys.iter().for_each(|key| inserter.push(digester.digest(key)));
-            }
-            keys => {
-                // The digests of whole integers are those of keys, which have no mark.
-                let is_whole = matches!(keys, Keys::Words(fixed, _) if fixed.bit_count() == bits);
-                let mark = if is_whole { length_mark(bits) } else { 0 };
-                keys.for_each_prefix(bits, |prefix| {
-                    inserter.push(match prefix {
-                        Prefix::Head(head) => digester.long_word_prefix_digest(head, bits) ^ mark,
-                        Prefix::Bytes(bytes) => digester.whole_byte_prefix_digest(bytes, bits),
-                    });
+        let (digester, fixed) = (&self.digester, self.keys.fixed());
+        if bits == WHOLE_KEYS && fixed.is_none() {
+            self.keys.iter().for_each(|key| inserter.push(digester.digest(key)));
+        } else {
+            // The digests of whole integers are those of keys, which have no mark.
+            let is_whole = fixed.is_some_and(|fixed| fixed.bit_count() == bits);
+            let mark = if is_whole { length_mark(bits) } else { 0 };
+            for_each_prefix(&self.keys, bits, |prefix| {
+                inserter.push(match prefix {
+                    Prefix::Head(head) => digester.long_word_prefix_digest(head, bits) ^ mark,
+                    Prefix::Bytes(bytes) => digester.whole_byte_prefix_digest(bytes, bits),
                 });
-            }
+            });
         }
         inserter.finish();
     }
@@ -280,8 +271,8 @@ impl ProteusBuilder {
         let has_set = self.family == Family::Proteus;
         let mut fields = Fields {
             cap: self.prices.bloom_cap(has_set) as u32,
-            key_bytes: if let Keys::Words(fixed, _) = &self.keys { fixed.byte_count } else { 0 },
-            string_bytes: self.keys.string_bytes(),
+            key_bytes: self.keys.fixed().map_or(0, |fixed| fixed.byte_count),
+            string_bytes: string_bytes(&self.keys),
             predicted,
             ..Fields::default()
         };

@@ -10,6 +10,7 @@ use super::bloom::{self, BloomView};
 use super::design::{BloomLayout, Prices, SetForm, WHOLE_KEYS};
 use crate::envelope::PARAMETER_BYTES;
 use crate::fixed_keys::FixedKeys;
+use crate::key_set::PREFIX_BITS_MAX;
 use crate::trie::{Layout, TRAILER_BYTES};
 use crate::{DecodeError, Family, Probe};
 
@@ -17,8 +18,6 @@ use crate::{DecodeError, Family, Probe};
 pub(super) const BLOCK_BYTES: usize = 64;
 /// A level of a trie: number of its first leaf (u32), first bit of its leaves (u64).
 pub(super) const LEVEL_BYTES: usize = 12;
-/// Longest prefix.
-pub(super) const BIT_COUNT_MAX: u32 = 65_535 * 8;
 /// Bytes of a trie set in addition to the trie, the level table and the explicit bits.
 pub(super) const fn trie_overhead() -> u64 {
     TRAILER_BYTES as u64
@@ -214,7 +213,7 @@ impl Parts {
             return invalid("string_bytes", u64::from(fields.string_bytes));
         }
         let fixed = (fields.key_bytes > 0).then(|| FixedKeys::new(fields.key_bytes));
-        let bit_count = fixed.map_or(BIT_COUNT_MAX, FixedKeys::bit_count);
+        let bit_count = fixed.map_or(PREFIX_BITS_MAX, FixedKeys::bit_count);
         if fields.cap > Prices::PROBE_CAP_MAX {
             return invalid("probe_cap", u64::from(fields.cap));
         }

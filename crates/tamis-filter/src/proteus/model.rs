@@ -22,19 +22,16 @@
 //! prior is half of the share for `n - 1` bits, with the weight of [`WEIGHT`] queries. The estimate ranks designs that the sample does not
 //! distinguish; it is not part of the predicted rate.
 //!
-//! Cost: one scan of the keys, a sort of the sample, and for each query one bin for each length at which its prefixes double. It grows with the
-//! bytes of keys and queries, not with the number of prefix lengths: see [`Model::lengths`].
+//! Cost: one scan of the keys, and the formula for each query of the sample and design. `design_search.rs` evaluates most designs on few queries.
 
-use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use super::counts::{Counts, Query};
 use super::design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage};
-use super::keys::Keys;
-use super::sizes::{SetSize, set_size, whole_set_size};
-use crate::{Budget, BuildError, Family, KeyRange, KeySet, Samples, steps};
+use super::sizes::{SetSize, integer_size, set_size};
+use crate::empty_query::EmptyQuery;
+use crate::prefix_counts::PrefixCounts;
+use crate::{Budget, BuildError, Family, KeySet, Samples, steps};
 
 /// Fewer queries than this are a poor estimate of a share.
 const RARE: u64 = 16;
@@ -53,10 +50,11 @@ const DOUBLINGS: u32 = 16;
 /// Predicts the rates of filters for the keys of a table from a sample of queries.
 #[derive(Debug)]
 pub struct Model<'a> {
-    pub(super) keys: Cow<'a, Keys>,
-    pub(super) counts: Counts<'a>,
+    pub(super) keys: &'a KeySet,
+    pub(super) counts: PrefixCounts,
+    pub(super) queries: Vec<EmptyQuery<'a>>,
     pub(super) near: Near,
-    /// Exact sizes of sets by depth: each takes a scan of the keys.
+    /// Exact sizes of sets by depth.
     set_sizes: RefCell<BTreeMap<u32, Option<SetSize>>>,
     /// See [`Model::lengths`].
     lengths: OnceCell<Vec<u32>>,
@@ -64,39 +62,22 @@ pub struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// Scans the keys and the sample once; ignores queries that contain a key.
-    pub fn new(keys: &KeySet, samples: Samples<'a>) -> Self {
-        Self::with_counts(Cow::Owned(Keys::of(keys)), |keys| Counts::of(keys, samples.queries))
+    pub fn new(keys: &'a KeySet, samples: Samples<'a>) -> Self {
+        steps::count(samples.queries.len() * keys.len().max(1).ilog2() as usize);
+        Self::with_queries(keys, EmptyQuery::all_of(keys, samples.queries))
     }
 
-    pub(super) fn of(keys: &'a Keys, samples: Samples<'a>) -> Self {
-        Self::with_counts(Cow::Borrowed(keys), |keys| Counts::of(keys, samples.queries))
-    }
-
-    /// [`Model::new`] for keys that are shared.
-    pub(crate) fn of_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
-        Self::with_counts(Cow::Owned(Keys::of_shared(keys)), |keys| Counts::of(keys, samples.queries))
-    }
-
-    /// As [`Model::of_shared`], for designs without a set: the prefixes of many strings are counted in a sample of the keys.
-    pub(crate) fn estimating_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
-        Self::with_counts(Cow::Owned(Keys::of_shared(keys)), |keys| Counts::estimated(keys, samples.queries))
-    }
-
-    fn with_counts(keys: Cow<'a, Keys>, count: impl FnOnce(&Keys) -> Counts<'a>) -> Self {
-        let counts = count(&keys);
-        let near = Near::of(&counts, keys.bit_count());
-        Self { keys, counts, near, set_sizes: RefCell::default(), lengths: OnceCell::new() }
+    /// [`Model::new`] for queries that are known to be empty.
+    pub(crate) fn with_queries(keys: &'a KeySet, queries: Vec<EmptyQuery<'a>>) -> Self {
+        let counts = PrefixCounts::of_keys(keys, keys.bit_count());
+        let near = Near::of(&queries, keys.bit_count());
+        Self { keys, counts, queries, near, set_sizes: RefCell::default(), lengths: OnceCell::new() }
     }
 
     /// The exact size of the set of all prefixes of `depth` bits.
     pub(super) fn set_size(&self, depth: u32) -> Option<SetSize> {
-        let size = || set_size(&self.keys, &self.counts, depth);
+        let size = || set_size(self.keys, &self.counts, depth);
         *self.set_sizes.borrow_mut().entry(depth).or_insert_with(size)
-    }
-
-    /// A query among the keys; `None` if it contains one.
-    pub(super) fn query<'q>(&self, range: &KeyRange<'q>) -> Option<Query<'q>> {
-        Counts::query(&self.keys, range)
     }
 
     /// Bits of the longest key.
@@ -106,7 +87,7 @@ impl<'a> Model<'a> {
 
     /// Number of distinct prefixes of `bits` bits.
     pub fn prefix_count(&self, bits: u32) -> u64 {
-        self.counts.prefixes.at(bits)
+        self.counts.at(bits)
     }
 
     /// The prefix lengths that may be in the best design, in order: those at which the number of prefixes of the keys or of a query changes, or
@@ -118,17 +99,17 @@ impl<'a> Model<'a> {
             if bit_count <= ALL_LENGTHS {
                 return (1..=bit_count).collect();
             }
-            let mut marks: BTreeSet<u32> = self.counts.prefixes.growing_lengths().collect();
+            let mut marks: BTreeSet<u32> = self.counts.growing_lengths().collect();
             let mut add = |from: u32, count: u32| marks.extend(from..from.saturating_add(count));
-            let mut neighbours: Vec<u32> = self.counts.queries.iter().map(Query::near).collect();
-            let mut ends: Vec<u32> = self.counts.queries.iter().map(|query| query.shared_ends).collect();
+            let mut neighbours: Vec<u32> = self.queries.iter().map(EmptyQuery::near).collect();
+            let mut ends: Vec<u32> = self.queries.iter().map(|query| query.shared_ends).collect();
             for list in [&mut neighbours, &mut ends] {
                 list.sort_unstable();
                 list.dedup();
             }
             neighbours.iter().for_each(|near| add(near.saturating_add(1), EXPECTED_BITS));
             ends.iter().for_each(|shared| add(*shared, DOUBLINGS));
-            steps::count(2 * self.counts.queries.len() + marks.len());
+            steps::count(2 * self.queries.len() + marks.len());
             marks.into_iter().filter(|length| (1..=bit_count).contains(length)).collect()
         })
     }
@@ -143,16 +124,15 @@ impl<'a> Model<'a> {
 /// if no design can be cheaper; otherwise it is one design of many.
 pub(super) fn whole_set(
     family: Family,
-    keys: &Keys,
+    keys: &KeySet,
     budget_bytes: u64,
     prices: &Prices,
 ) -> Option<(Design, Prediction)> {
-    let Keys::Words(fixed, words) = keys else { return None };
     if family != Family::Proteus {
         return None;
     }
-    let depth = fixed.bit_count();
-    let size = whole_set_size(words, words.len() as u64, depth).filter(|size| size.bytes <= budget_bytes)?;
+    let depth = keys.fixed()?.bit_count();
+    let size = integer_size(keys, keys.len() as u64, depth).filter(|size| size.bytes <= budget_bytes)?;
     let first = Stage::Set { depth, form: size.form };
     let design = Design { first, prefix: 0, layout: BloomLayout::Spread };
     let cost = prices.probe * set_lines(size.form, depth);
@@ -185,10 +165,10 @@ pub(super) struct Near {
 }
 
 impl Near {
-    fn of(counts: &Counts<'_>, bit_count: u32) -> Self {
-        let longest = counts.queries.iter().map(Query::near).max().unwrap_or(0);
+    fn of(queries: &[EmptyQuery<'_>], bit_count: u32) -> Self {
+        let longest = queries.iter().map(EmptyQuery::near).max().unwrap_or(0);
         let mut reached = vec![0_u64; longest.saturating_add(PRIOR_BITS).min(bit_count) as usize + 2];
-        for query in &counts.queries {
+        for query in queries {
             if let Some(count) = reached.get_mut(query.near() as usize) {
                 *count += 1;
             }
@@ -198,8 +178,8 @@ impl Near {
             sum += *count;
             *count = sum;
         }
-        steps::count(counts.queries.len() + reached.len());
-        Self::of_reached(reached, counts.queries.len(), bit_count)
+        steps::count(queries.len() + reached.len());
+        Self::of_reached(reached, queries.len(), bit_count)
     }
 
     /// `reached[n]`: queries with at least `n` common bits.

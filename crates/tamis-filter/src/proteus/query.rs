@@ -1,6 +1,6 @@
 //! The query path: tests one key or one range against the parts of a filter.
 //!
-//! It is generic over the representation of a key ([`RangeEnd`]): a `u64` in filters of integers, a [`BitString`] in filters of byte
+//! It is generic over the representation of a key ([`QueryEnd`]): a `u64` in filters of integers, a [`BitString`] in filters of byte
 //! strings. `fast_path.rs` decides the most frequent queries of integers in fewer instructions, with the same answers.
 //!
 //! The second stage tests runs of consecutive prefixes. The length of the runs is known before the first test: a range that needs more
@@ -17,6 +17,7 @@ use super::design::WHOLE_KEYS;
 use super::layout::{BloomPart, FirstPart, Parts};
 use super::prefix_set::{Ends, SetView};
 use crate::bit_string::{BitString, HEAD_BITS, advance, mask_last};
+use crate::bounds::RangeEnd;
 use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
 
@@ -25,19 +26,10 @@ const CACHED_RUN: u64 = 4;
 /// Longest prefix that is hashed without a heap allocation.
 const STACK_BYTES: usize = 256;
 
-/// An end of a range in one representation of keys.
-pub(super) trait RangeEnd: Copy {
+/// What a query needs of an end besides the counts of prefixes.
+pub(super) trait QueryEnd: RangeEnd {
     /// Prefixes in the first batch of a run; later batches are full. Small where a digest is expensive, because a match ends the run.
     const FIRST_BATCH: usize;
-
-    /// Number of prefixes of `bits` bits from this end to `upper`, inclusive.
-    fn prefixes_to(&self, upper: &Self, bits: u32) -> u64;
-
-    /// Number of prefixes of `bits` bits below this end's prefix of `depth` bits: from this end on, and up to this end.
-    fn prefixes_below(&self, depth: u32, bits: u32) -> (u64, u64);
-
-    /// Whether both ends have the same prefix of `depth` bits.
-    fn has_same_prefix(&self, other: &Self, depth: u32) -> bool;
 
     /// Which prefixes from this end to `upper` are in a set.
     fn ends_in<S: Steps>(&self, upper: &Self, set: SetView<'_>, steps: S) -> Ends;
@@ -49,26 +41,8 @@ pub(super) trait RangeEnd: Copy {
     fn as_string(&self) -> Option<&BitString<'_>>;
 }
 
-impl RangeEnd for u64 {
+impl QueryEnd for u64 {
     const FIRST_BATCH: usize = 16;
-
-    #[inline(always)]
-    fn prefixes_to(&self, upper: &Self, bits: u32) -> u64 {
-        let shift = 64 - bits;
-        (upper >> shift).saturating_sub(self >> shift).saturating_add(1)
-    }
-
-    #[inline(always)]
-    fn prefixes_below(&self, depth: u32, bits: u32) -> (u64, u64) {
-        let mask = (1 << (bits - depth)) - 1;
-        let own = self >> (64 - bits) & mask;
-        (mask - own + 1, own + 1)
-    }
-
-    #[inline(always)]
-    fn has_same_prefix(&self, other: &Self, depth: u32) -> bool {
-        (self ^ other) >> (64 - depth) == 0
-    }
 
     #[inline(always)]
     fn ends_in<S: Steps>(&self, upper: &Self, set: SetView<'_>, steps: S) -> Ends {
@@ -86,40 +60,8 @@ impl RangeEnd for u64 {
     }
 }
 
-impl RangeEnd for BitString<'_> {
+impl QueryEnd for BitString<'_> {
     const FIRST_BATCH: usize = 4;
-
-    #[inline(always)]
-    fn prefixes_to(&self, upper: &Self, bits: u32) -> u64 {
-        if bits <= HEAD_BITS {
-            let prefix = |string: &Self| string.head().checked_shr(HEAD_BITS - bits).unwrap_or(0);
-            let count = prefix(upper).saturating_sub(prefix(self));
-            return u64::try_from(count).unwrap_or(u64::MAX).saturating_add(1);
-        }
-        let shared = self.shared_bits(upper, bits);
-        match bits - shared {
-            0 => 1,
-            rest @ 1..=64 => {
-                upper.bits(shared, rest).saturating_sub(self.bits(shared, rest)).saturating_add(1)
-            }
-            _ => u64::MAX,
-        }
-    }
-
-    #[inline(always)]
-    fn prefixes_below(&self, depth: u32, bits: u32) -> (u64, u64) {
-        let rest = bits - depth;
-        if rest > 63 {
-            return (u64::MAX, u64::MAX);
-        }
-        let own = self.bits(depth, rest);
-        ((1 << rest) - own, own + 1)
-    }
-
-    #[inline(always)]
-    fn has_same_prefix(&self, other: &Self, depth: u32) -> bool {
-        self.shared_bits(other, depth) == depth
-    }
 
     #[inline(always)]
     fn ends_in<S: Steps>(&self, upper: &Self, set: SetView<'_>, steps: S) -> Ends {
@@ -181,7 +123,7 @@ impl<S: Steps> Query<'_, S> {
     }
 
     #[inline(always)]
-    fn has_point<E: RangeEnd>(&self, probe: &Probe<'_>, end: E) -> bool {
+    fn has_point<E: QueryEnd>(&self, probe: &Probe<'_>, end: E) -> bool {
         let has_prefix = match &self.parts.first {
             FirstPart::None => true,
             FirstPart::Set(part) => {
@@ -227,7 +169,7 @@ impl<S: Steps> Query<'_, S> {
     }
 
     #[inline(always)]
-    fn has_between<E: RangeEnd>(&self, probe: &RangeProbe<'_>, lower: E, upper: E) -> bool {
+    fn has_between<E: QueryEnd>(&self, probe: &RangeProbe<'_>, lower: E, upper: E) -> bool {
         // The depth of the set and the ends in it, if they are different prefixes.
         let ends = match &self.parts.first {
             FirstPart::None => None,
@@ -266,7 +208,7 @@ impl<S: Steps> Query<'_, S> {
 
     /// Two Bloom filters: for each prefix that passes the first one, tests the prefixes below it in the second.
     #[inline(always)]
-    fn any_in_two<E: RangeEnd>(&self, probe: &RangeProbe<'_>, first: &BloomPart, lower: E, upper: E) -> bool {
+    fn any_in_two<E: QueryEnd>(&self, probe: &RangeProbe<'_>, first: &BloomPart, lower: E, upper: E) -> bool {
         let Some(second) = self.prefix_bloom() else { return true };
         let (view, depth, bits) = (first.view(self.payload), first.prefix, second.prefix);
         let count = lower.prefixes_to(&upper, depth);
@@ -310,13 +252,13 @@ impl<S: Steps> Query<'_, S> {
 
     /// [`Query::any_of`] out of line, for runs that few queries have.
     #[inline(never)]
-    fn any_of_other<E: RangeEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
+    fn any_of_other<E: QueryEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
         self.any_of(probe, part, run)
     }
 
     /// Whether a Bloom filter may contain a prefix of a run. Counts the tests up to the first match.
     #[inline(always)]
-    fn any_of<E: RangeEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
+    fn any_of<E: QueryEnd>(&self, probe: &RangeProbe<'_>, part: &BloomPart, run: Run<E>) -> bool {
         if run.count == 0 {
             return false;
         }
@@ -365,7 +307,7 @@ enum NextPrefix<'d, 'p> {
 
 impl<'d, 'p> RunDigests<'d, 'p> {
     #[inline(always)]
-    fn new<E: RangeEnd>(
+    fn new<E: QueryEnd>(
         seed: u64,
         probe: &'d RangeProbe<'p>,
         digester: &'d Digester,

@@ -1,21 +1,13 @@
-//! The size of the set of all prefixes of one length, in the form that is built.
-//!
-//! The sizes of the integer forms follow from the number of prefixes, the least and the greatest. The size of a trie takes a scan of the
-//! keys. For integers it is estimated first: an upper bound that assumes no lone branches, then, of many keys, a sample of a sixteenth. The
-//! keys are scanned only if the trie can still be the smallest form.
+//! The size of the set of all prefixes of one length, in the form that is built. It follows from the counts of the prefixes, the least and the
+//! greatest.
 
 use tamis_bits::{bitmap, elias_fano};
 
-use super::counts::{Counts, sampled_trie_levels};
 use super::design::SetForm;
-use super::keys::Keys;
 use super::layout::{LEVEL_BYTES, trie_overhead};
+use crate::KeySet;
+use crate::prefix_counts::PrefixCounts;
 use crate::trie::{LevelCounts, level_bytes};
-
-/// Greatest ratio of the upper bound and of the sampled size to the true size; fewer keys than [`SAMPLED_KEYS`] are not sampled.
-const ESTIMATE_EXCESS: f64 = 1.5;
-const SAMPLED_EXCESS: f64 = 1.05;
-const SAMPLED_KEYS: usize = 1 << 20;
 
 /// A bitmap is preferred if it is larger than Elias-Fano numbers by at most this fraction: a lookup reads one bit.
 const BITMAP_EXCESS: u64 = 8;
@@ -28,42 +20,18 @@ pub(super) struct SetSize {
 }
 
 /// The form of the prefixes of `depth` bits (at least 1): the smallest, or a bitmap that is not much larger.
-pub(super) fn set_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
-    let Keys::Words(_, words) = keys else { return trie_size(&counts.trie_levels(keys, depth), depth) };
-    let integers = integer_size(words, counts, depth);
-    let estimate = trie_size(&estimated_levels(counts, depth), depth);
-    match (integers, estimate) {
-        (Some(integers), Some(estimate))
-            if estimate.bytes as f64 <= integers.bytes as f64 * ESTIMATE_EXCESS
-                && may_trie_be_smaller(words, counts, depth, integers.bytes) =>
-        {
-            let exact = trie_size(&counts.trie_levels(keys, depth), depth);
-            exact.filter(|exact| exact.bytes < integers.bytes).or(Some(integers))
-        }
-        (Some(integers), _) => Some(integers),
-        (None, _) => trie_size(&counts.trie_levels(keys, depth), depth),
-    }
+pub(super) fn set_size(keys: &KeySet, counts: &PrefixCounts, depth: u32) -> Option<SetSize> {
+    let integers = integer_size(keys, counts.at(depth), depth);
+    let trie = trie_size(&counts.trie_levels(depth), depth);
+    trie.filter(|trie| integers.is_none_or(|integers| trie.bytes < integers.bytes)).or(integers)
 }
 
-/// Whether a trie may take fewer than `bytes` bytes, by a sample of the keys.
-fn may_trie_be_smaller(words: &[u64], counts: &Counts<'_>, depth: u32, bytes: u64) -> bool {
-    if words.len() < SAMPLED_KEYS {
-        return true;
-    }
-    let levels = sampled_trie_levels(words, depth, counts.prefixes.at(depth));
-    let sampled = levels.and_then(|levels| trie_size(&levels, depth));
-    sampled.is_none_or(|sampled| sampled.bytes as f64 <= bytes as f64 * SAMPLED_EXCESS)
-}
-
-/// The smaller of the integer forms.
-pub(super) fn integer_size(words: &[u64], counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
-    whole_set_size(words, counts.prefixes.at(depth), depth)
-}
-
-/// [`integer_size`] for a known number of prefixes.
-pub(super) fn whole_set_size(words: &[u64], count: u64, depth: u32) -> Option<SetSize> {
+/// The smaller of the integer forms for a number of prefixes; `None` for byte strings.
+pub(super) fn integer_size(keys: &KeySet, count: u64, depth: u32) -> Option<SetSize> {
+    keys.fixed()?;
     let shift = 64 - depth.clamp(1, 64);
-    let last = (words.last()? >> shift) - (words.first()? >> shift);
+    let end = |index: usize| keys.get(index).map(|key| tamis_bits::key_head(key) >> shift);
+    let last = end(keys.len() - 1)? - end(0)?;
     let elias_fano = elias_fano_size(count, last);
     // A bitmap of more bits would be far larger.
     let is_dense = last / 8 <= count;
@@ -82,17 +50,6 @@ fn elias_fano_size(count: u64, last: u64) -> Option<SetSize> {
             .map(|bytes| size(SetForm::MarkedEliasFano, bytes));
     }
     elias_fano::encoded_bytes(count, last).map(|bytes| size(SetForm::EliasFano, bytes))
-}
-
-/// The levels of a trie without lone branches.
-fn estimated_levels(counts: &Counts<'_>, depth: u32) -> Vec<LevelCounts> {
-    let level = |index: u32| {
-        let nodes = counts.prefixes.at(index * 8);
-        let labels = counts.prefixes.at(depth.min(index * 8 + 8));
-        let children = if index * 8 + 8 < depth { labels } else { 0 };
-        LevelCounts { nodes, labels, children, prefix_keys: 0 }
-    };
-    (0..depth.div_ceil(8)).map(level).collect()
 }
 
 /// The size of a trie with explicit bits at its lone branches.

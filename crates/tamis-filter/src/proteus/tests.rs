@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::counts::Counts;
-use super::keys::Keys;
 use super::sizes::set_size;
 use super::{BloomLayout, Design, Model, Prices, ProteusBuilder, Stage, WHOLE_KEYS};
+use crate::empty_query::EmptyQuery;
+use crate::prefix_counts::PrefixCounts;
 use crate::{
     AnyFilter, Budget, Digester, Family, Filter, FilterBuilder, FilterSpec, KeyRange, KeySet, Probe,
     RangeProbe, Samples, Upper,

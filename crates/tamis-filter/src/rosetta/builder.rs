@@ -7,10 +7,11 @@ use super::keys::key_bytes;
 use super::layout::{BitLayout, DEPTH_MAX, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{Model, Share, Unseen};
 use super::prices::Prices;
-use super::sample::{self, SampleQuery, SyntheticQueries};
+use super::sample::{self, SyntheticQueries};
 use super::search::{Problem, STEPS_PER_CASE, possible_depths};
 use super::search_limit::SearchLimit;
 use crate::bloom::empty_filter;
+use crate::empty_query::{EmptyQuery, thinned};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter, set_predicted_fpr};
 use crate::key_set::KeptKeys;
 use crate::parameters::Parameters;
@@ -19,6 +20,9 @@ use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples
 
 /// Bytes that a filter may take in addition to its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
+
+/// Maximum number of queries as near to a key that a search evaluates.
+const CASES_OF_A_KIND: usize = 14;
 
 /// Builder of [`Family::Rosetta`]. Parameters `probe-cost`, `read-cost`, `probe-cap`.
 #[derive(Debug)]
@@ -70,14 +74,14 @@ impl RosettaBuilder {
         };
         let ranges = synthetic.ranges();
         let known = cases.len();
-        cases.extend(sample::cases(&self.keys, &ranges));
-        sample::smooth(&mut cases);
+        cases.extend(EmptyQuery::all_of(&self.keys, &ranges));
         let limit = SearchLimit::for_keys(self.keys.len());
         let shares = self.problem(&counts, &cases, bits, &limit).solve();
         if has_samples {
             cases.truncate(known);
         }
-        let predicted = self.predicted(&counts, &shares, &cases);
+        let model = self.model(&counts, &shares, &cases);
+        let predicted = (!cases.is_empty()).then(|| model.expected(&cases).rate);
         Plan { shares, predicted, counts: Arc::new(counts), is_cut: limit.is_cut() }
     }
 
@@ -85,13 +89,13 @@ impl RosettaBuilder {
     pub(super) fn problem<'a>(
         &self,
         counts: &'a PrefixCounts,
-        cases: &[SampleQuery<'a>],
+        cases: &[EmptyQuery<'a>],
         bits: f64,
         limit: &'a SearchLimit,
     ) -> Problem<'a> {
         let key_bits = key_bytes(&self.keys) * 8;
         Problem {
-            cases: sample::thinned(cases, limit.rest() / STEPS_PER_CASE),
+            cases: thinned(cases, limit.rest() / STEPS_PER_CASE, CASES_OF_A_KIND),
             counts,
             key_bits,
             bits,
@@ -102,11 +106,22 @@ impl RosettaBuilder {
         }
     }
 
-    fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[SampleQuery<'_>]) -> Option<f64> {
-        let key_bits = key_bytes(&self.keys) * 8;
-        let cap = self.prices.probe_cap;
-        let model = Model::new(shares, |share| share.filter(counts), key_bits, Unseen::new(cases), cap);
-        (!cases.is_empty()).then(|| model.expected(cases).rate)
+    /// The model of the filter that would be built for keys and a sample; `None` for keys that cannot be stored.
+    pub(crate) fn planned(
+        keys: &Arc<KeySet>,
+        prices: Prices,
+        bits_per_key: f64,
+        samples: Samples<'_>,
+    ) -> Option<Model> {
+        let mut builder = Self::new(prices, 0);
+        builder.add_all(keys).ok()?;
+        let plan = builder.plan(keys.len() as f64 * bits_per_key, samples);
+        Some(builder.model(&plan.counts, &plan.shares, &sample::sampled_cases(keys, samples.queries)))
+    }
+
+    fn model(&self, counts: &PrefixCounts, shares: &[Share], cases: &[EmptyQuery<'_>]) -> Model {
+        let (key_bits, cap) = (key_bytes(&self.keys) * 8, self.prices.probe_cap);
+        Model::new(shares, |share| share.filter(counts), key_bits, Unseen::new(cases), cap)
     }
 }
 

@@ -5,12 +5,10 @@ use tamis_bits::line::LINE_PROBE_MAX;
 use super::layout::{BitLayout, PROBES_MAX};
 use super::level::sibling_bits;
 use super::prices::Prices;
-use super::sample::SampleQuery;
-use crate::bloom::best_probe_count;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
+use crate::bloom::{LINE_BITS, best_probe_count};
+use crate::empty_query::EmptyQuery;
 use crate::prefix_counts::PrefixCounts;
-
-const LINE_BITS: f64 = 512.0;
 
 /// Price of a cache line that is read together with another one.
 const SECOND_LINE: f64 = 0.1;
@@ -36,11 +34,11 @@ pub(super) struct Share {
 
 /// Expected cost of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// False-positive rate.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// Price of its probes, in cache lines.
-    pub(super) lines: f64,
+    pub(crate) lines: f64,
 }
 
 impl Expected {
@@ -118,8 +116,8 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    pub(super) fn new(cases: &[SampleQuery<'_>]) -> Self {
-        let depth = cases.iter().map(|case| case.present.0.max(case.present.1)).max().unwrap_or(0);
+    pub(super) fn new(cases: &[EmptyQuery<'_>]) -> Self {
+        let depth = cases.iter().map(|case| case.near()).max().unwrap_or(0);
         Self { share: 1.0 / (cases.len() as f64 + 1.0), depth }
     }
 
@@ -144,7 +142,7 @@ struct Step {
 
 /// A design, ready to be evaluated for queries.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(crate) struct Model {
     steps: Vec<Step>,
     /// The cost of points, if there is a full level.
     point: Option<Expected>,
@@ -231,7 +229,7 @@ impl Model {
     }
 
     /// The weighted mean over the queries.
-    pub(super) fn expected(&self, cases: &[SampleQuery<'_>]) -> Expected {
+    pub(super) fn expected(&self, cases: &[EmptyQuery<'_>]) -> Expected {
         let (mut rate, mut lines, mut weight) = (0.0, 0.0, 0.0);
         for case in cases {
             let one = self.of(case);
@@ -246,7 +244,7 @@ impl Model {
     }
 
     /// One query: from the deepest level up, the nodes at both edges with those below them.
-    pub(super) fn of(&self, case: &SampleQuery<'_>) -> Expected {
+    pub(crate) fn of(&self, case: &EmptyQuery<'_>) -> Expected {
         match self.point {
             Some(point) if case.is_point => return point,
             None if case.is_point && self.needs_full => return Expected { rate: 1.0, lines: 0.0 },
@@ -276,7 +274,7 @@ impl Model {
             } else if is_open {
                 (lower, upper, both) = (Part::OPEN, Part::OPEN, Part::OPEN);
             }
-            let (in_lower, in_upper) = (case.present.0 >= step.depth, case.present.1 >= step.depth);
+            let (in_lower, in_upper) = (case.shared_left >= step.depth, case.shared_right >= step.depth);
             lower = step.edge(in_lower, lower);
             upper = step.edge(in_upper, upper);
             both = step.edge(in_lower || in_upper, both);

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::bounds::Bounds;
 use super::layout::{BitLayout, FULL_DEPTH, Level, parse_directory};
 use super::level::sibling_bits;
 use super::prices::PROBE_CAP_MAX;
-use super::walk::{End, Tree, Walk, node_of_key};
+use super::walk::{End, Tree, Walk};
+use crate::bounds::{Bounds, node_of_key};
 use crate::envelope::{self, Envelope};
 use crate::filter::envelope_methods;
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};

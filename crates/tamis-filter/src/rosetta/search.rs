@@ -12,8 +12,8 @@ use super::LEVELS_MAX;
 use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
 use super::prices::Prices;
-use super::sample::SampleQuery;
 use super::search_limit::SearchLimit;
+use crate::empty_query::EmptyQuery;
 use crate::prefix_counts::PrefixCounts;
 
 /// Steps that a search usually takes per query.
@@ -64,7 +64,7 @@ const EASY_SHARE: f64 = 0.0005;
 #[derive(Debug, Clone)]
 pub(super) struct Problem<'a> {
     /// The thinned queries.
-    pub(super) cases: Vec<SampleQuery<'a>>,
+    pub(super) cases: Vec<EmptyQuery<'a>>,
     pub(super) counts: &'a PrefixCounts,
     /// Length of all keys in bits, 0 for several lengths.
     pub(super) key_bits: u32,

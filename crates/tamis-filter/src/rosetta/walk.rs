@@ -1,10 +1,8 @@
 //! A range query: which nodes it probes, in which order, and where it ends.
 
-use tamis_bits::key_head;
-
-use super::bounds::Bounds;
 use super::layout::{FULL_DEPTH, Level};
 use super::level::{SIBLING_BITS, sibling_bits};
+use crate::bounds::Bounds;
 use crate::probe::Run;
 use crate::{Digester, RangeProbe};
 
@@ -299,15 +297,6 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         self.front = bytes;
         digest
     }
-}
-
-/// A node of at most 64 bits as the bits of a key.
-pub(super) fn node_of_key(key: &[u8], depth: u32) -> u64 {
-    if depth <= 64 {
-        return key_head(key).checked_shr(64 - depth).unwrap_or(0);
-    }
-    let end = depth as usize / 8;
-    (end - 8..end).fold(0, |window, index| window << 8 | u64::from(key.get(index).copied().unwrap_or(0)))
 }
 
 #[cfg(test)]

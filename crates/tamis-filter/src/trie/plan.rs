@@ -158,20 +158,6 @@ impl LevelTally {
         self.prefix_keys.get_mut(level).into_iter().for_each(|count| *count += 1);
     }
 
-    pub(crate) fn leaf_count(&self) -> u64 {
-        self.leaves.iter().sum()
-    }
-
-    /// Scales the counts of a sample of the keys to all.
-    pub(crate) fn scale_to(&mut self, key_count: u64) {
-        let counted = u128::from(self.leaf_count().max(1));
-        for count in self.begun.iter_mut().chain(&mut self.leaves) {
-            *count = (u128::from(*count) * u128::from(key_count) / counted) as u64;
-        }
-        // The least key begins at the top, even if it was not counted.
-        self.begun.first_mut().into_iter().for_each(|top| *top = (*top).max(1));
-    }
-
     pub(crate) fn levels(&self) -> Vec<LevelCounts> {
         let mut levels = Vec::new();
         let (mut open, mut nodes) = (0, 1);
@@ -180,8 +166,7 @@ impl LevelTally {
             if labels == 0 {
                 break;
             }
-            // Scaled counts can have more leaves than labels.
-            let children = labels.saturating_sub(*leaves);
+            let children = labels - leaves;
             levels.push(LevelCounts { nodes, labels, children, prefix_keys: *prefix_keys });
             (open, nodes) = (children, children);
         }

@@ -41,13 +41,7 @@ impl Problem<'_> {
     fn windows(&self, bits_per_key: f64, window_max: usize) -> Option<Windows<'_>> {
         let first = self.keys.get(0)?;
         let shared = first.get(..shared_bytes(first, self.keys.get(self.keys.len() - 1)?))?;
-        let (shortest, longest) = self.counts.lengths();
-        let rests = Rests {
-            shared_bytes: shared.len(),
-            shortest: shortest - shared.len(),
-            longest: longest - shared.len(),
-            window_max,
-        };
+        let rests = Rests::of(self.keys.lengths(), shared.len(), window_max);
         Some(Windows { shared, window: Window::of_sample(self.keys, bits_per_key, &rests) })
     }
 }
@@ -62,7 +56,7 @@ impl Windows<'_> {
     /// The number of windows of a query; infinite if the window of a key is among them.
     fn count(&self, case: &Case<'_>) -> f64 {
         let window_end = (self.shared.len() + self.window.byte_count()) as u32 * 8;
-        if !self.window.is_whole() && case.shared_left.max(case.shared_right) >= window_end {
+        if !self.window.is_whole() && case.near() >= window_end {
             return f64::INFINITY;
         }
         let windows = self.window.of_range(self.shared, &case.range);

@@ -69,7 +69,7 @@ impl Problem<'_> {
             let bytes = match case.kind {
                 QueryKind::Prefix => case.range.lower_bytes().len(),
                 _ if only_prefixes => continue,
-                _ => (case.shared_ends / 8) as usize,
+                _ => (shared_ends(case) / 8) as usize,
             };
             *weights.entry(bytes).or_default() += case.weight;
         }
@@ -171,11 +171,16 @@ fn stored(spec: &FilterSpec) -> Option<Stored> {
     Some(if set.is_empty() { Stored::Bits(32) } else { Stored::Set(set) })
 }
 
+/// Common bits of both ends.
+fn shared_ends(case: &Case<'_>) -> u32 {
+    case.query.map_or(0, |query| query.shared_ends)
+}
+
 fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
-    if case.shared_left.max(case.shared_right) >= bits {
+    if case.near() >= bits {
         return 1.0;
     }
-    if case.is_point || case.shared_ends >= bits {
+    if case.is_point || shared_ends(case) >= bits {
         return rate;
     }
     match further_prefixes(case, bits).filter(|count| *count < PREFIXES_MAX) {
@@ -186,7 +191,7 @@ fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
 
 /// The number of prefixes of a range without the first one; `None` if it is not known.
 fn further_prefixes(case: &Case<'_>, bits: u32) -> Option<u64> {
-    if case.shared_ends >= bits {
+    if shared_ends(case) >= bits {
         return Some(0);
     }
     let words = if bits <= 64 { case.range.word_bounds() } else { None };
@@ -199,7 +204,7 @@ fn set_result(case: &Case<'_>, set: &PrefixSet, rate: f64) -> f64 {
     }
     let common = if case.is_point { case.range.lower_bytes() } else { common_prefix(&case.range) };
     match set.longest(common) {
-        Some(length) if case.shared_left.max(case.shared_right) < length as u32 * 8 => rate,
+        Some(length) if case.near() < length as u32 * 8 => rate,
         _ => 1.0,
     }
 }

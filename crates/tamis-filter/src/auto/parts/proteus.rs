@@ -7,8 +7,10 @@ use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
 use crate::auto::{Effort, Part, ProbeTime};
+use crate::empty_query::EmptyQuery;
+use crate::fixed_keys::FixedKeys;
 use crate::proteus::{BloomLayout, Breadth, Design, Model, Prices, SetForm, SizedDesign, Stage};
-use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
+use crate::{Budget, Family, FilterSpec};
 
 /// Steps of a scan of a key, of a query, and of a search.
 const KEY_STEPS: usize = 20;
@@ -45,13 +47,14 @@ impl Problem<'_> {
                 continue;
             }
             let queries = self.closed_queries(with_points);
-            if queries.is_empty() || !self.work.take(self.model_steps(queries.len())) {
+            let query_count = queries.len();
+            if queries.is_empty() || !self.work.take(self.model_steps(query_count)) {
                 continue;
             }
-            let model = Model::of_shared(self.keys, Samples { queries: &queries });
+            let model = Model::with_queries(self.keys, queries);
             for (index, bits) in self.range_budgets().into_iter().enumerate() {
                 for family in FAMILIES {
-                    found.extend(self.searches(&model, queries.len(), family, (index, bits)));
+                    found.extend(self.searches(&model, query_count, family, (index, bits)));
                 }
             }
         }
@@ -85,22 +88,26 @@ impl Problem<'_> {
         if !self.work.take(self.model_steps(self.cases.empty.len())) {
             return Vec::new();
         }
-        let queries: Vec<KeyRange<'_>> = self.cases.synthetic().iter().map(|case| case.range).collect();
-        let shared = |case: &Case<'_>| case.shared_left.max(case.shared_right);
+        let queries = self.cases.synthetic().iter().filter_map(|case| case.query).collect();
         let ranges = self.cases.synthetic().iter().filter(|case| !case.is_point);
-        let mut lengths: Vec<u32> = ranges.map(|case| shared(case) + 1).collect();
+        let mut lengths: Vec<u32> = ranges.map(|case| case.near() + 1).collect();
         lengths.sort_unstable();
         let mut lengths: Vec<u32> = LENGTH_SHARES
             .into_iter()
             .filter_map(|share| lengths.get((share * lengths.len() as f64) as usize).copied())
             .collect();
         lengths.dedup();
-        let model = Model::estimating_shared(self.keys, Samples { queries: &queries });
+        let model = Model::with_queries(self.keys, queries);
         let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Lines };
         let budgets = self.range_budgets();
         let designs =
             budgets.iter().flat_map(|bits| lengths.iter().map(move |length| (*bits, design(*length))));
-        let whole = model.whole_set_design().map(|design| (self.bits_max(), design));
+        let whole = |fixed: FixedKeys| Design {
+            first: Stage::Set { depth: fixed.bit_count(), form: SetForm::Trie },
+            prefix: 0,
+            layout: BloomLayout::Lines,
+        };
+        let whole = self.keys.fixed().map(|fixed| (self.bits_max(), whole(fixed)));
         let designs = designs.chain(whole);
         let designs = designs.filter(|_| self.work.take(self.cases.empty.len() * RESULT_STEPS));
         designs
@@ -111,18 +118,12 @@ impl Problem<'_> {
     /// The prediction of a filter whose design is given, or searched.
     pub(super) fn predict_proteus(&self, part: &Part) -> Option<Predicted> {
         let bits = part.bits_per_key?;
-        let queries = self.closed_queries(true);
-        let samples = Samples { queries: &queries };
-        let (model, design) = match given(&part.spec) {
-            Some(design @ Design { first: Stage::Set { .. }, .. }) => {
-                (Model::of_shared(self.keys, samples), design)
-            }
-            Some(design) => (Model::estimating_shared(self.keys, samples), design),
+        let model = Model::with_queries(self.keys, self.closed_queries(true));
+        let design = match given(&part.spec) {
+            Some(design) => design,
             None => {
-                let model = Model::of_shared(self.keys, samples);
                 let budget = Budget::bits_per_key(bits).ok()?;
-                let (design, _) = model.choose(part.spec.family(), budget, &self.proteus_prices()).ok()?;
-                (model, design)
+                model.choose(part.spec.family(), budget, &self.proteus_prices()).ok()?.0
             }
         };
         self.sized(&model, part.spec.family(), &design, bits, Some(&part.spec))
@@ -156,21 +157,28 @@ impl Problem<'_> {
             Some(spec) => spec.clone(),
             None => sized.spec()?,
         };
-        Some(self.with_results(model, &sized, spec, bits))
+        Some(self.with_results(&sized, spec, bits))
     }
 
-    fn with_results(&self, model: &Model<'_>, sized: &SizedDesign, spec: FilterSpec, bits: f64) -> Predicted {
-        let ranges: Vec<KeyRange<'_>> = self.cases.empty.iter().map(|case| case.range).collect();
-        let results: Vec<(f64, f64)> =
-            model.results(sized, &ranges).iter().map(|result| (result.rate, result.probes)).collect();
-        self.with_probes(spec, Some(bits), self.counts.bits_per_key(sized.bytes), &results)
+    fn with_results(&self, sized: &SizedDesign, spec: FilterSpec, bits: f64) -> Predicted {
+        let result = |case: &Case<'_>| {
+            let expected = case.query.map(|query| sized.result(&query));
+            expected.map_or((1.0, 1.0), |expected| {
+                ((expected.rate + sized.hidden()).min(1.0), sized.tests(&expected))
+            })
+        };
+        let results: Vec<(f64, f64)> = self.cases.empty.iter().map(result).collect();
+        self.with_probes(spec, Some(bits), self.counts.bits_per_key(sized.bytes()), &results)
     }
 
     /// The empty queries of the sample that a filter of prefixes can answer.
-    pub(super) fn closed_queries(&self, with_points: bool) -> Vec<KeyRange<'_>> {
-        let cases = self.cases.designed_for();
-        let closed = cases.iter().filter(|case| !case.kind.is_seek() && (with_points || !case.is_point));
-        closed.map(|case| case.range).collect()
+    pub(super) fn closed_cases(&self, with_points: bool) -> impl Iterator<Item = &Case<'_>> {
+        let cases = self.cases.designed_for().iter();
+        cases.filter(move |case| !case.kind.is_seek() && (with_points || !case.is_point))
+    }
+
+    fn closed_queries(&self, with_points: bool) -> Vec<EmptyQuery<'_>> {
+        self.closed_cases(with_points).filter_map(|case| case.query).collect()
     }
 
     fn model_steps(&self, query_count: usize) -> usize {

@@ -4,8 +4,8 @@ use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
 use crate::auto::{Effort, Part, ProbeTime};
-use crate::rosetta::{PlannedRosetta, Prices};
-use crate::{Family, FilterSpec, Samples};
+use crate::rosetta::{Prices, RosettaBuilder};
+use crate::{Family, FilterSpec, KeyRange, Samples};
 
 /// The steps of a search per key, and at least.
 const KEY_STEPS: usize = 250;
@@ -47,11 +47,11 @@ impl Problem<'_> {
             read_ns: parameter(&part.spec, "read-cost").unwrap_or(default.read_ns),
             probe_cap: parameter(&part.spec, "probe-cap").unwrap_or(default.probe_cap),
         };
-        let queries = self.closed_queries(true);
-        let planned = PlannedRosetta::new(self.keys, prices, bits, Samples { queries: &queries })?;
-        let result = |case: &Case<'_>| match planned.result(&case.range) {
-            Some((rate, lines)) => (rate, lines),
-            None => (1.0, 1.0),
+        let queries: Vec<KeyRange<'_>> = self.closed_cases(true).map(|case| case.range).collect();
+        let model = RosettaBuilder::planned(self.keys, prices, bits, Samples { queries: &queries })?;
+        let result = |case: &Case<'_>| {
+            let expected = case.query.map(|query| model.of(&query));
+            expected.map_or((1.0, 1.0), |expected| (expected.rate, expected.lines))
         };
         let results: Vec<(f64, f64)> = self.cases.empty.iter().map(result).collect();
         Some(self.with_probes(part.spec.clone(), part.bits_per_key, bits, &results))

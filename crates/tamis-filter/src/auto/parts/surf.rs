@@ -138,7 +138,8 @@ fn excess(case: &Case<'_>, height: usize) -> Option<u32> {
         }
         if leaf == WHOLE { None } else { shared.checked_sub(leaf * 8) }
     };
-    beyond(case.shared_left, case.leaf_left).max(beyond(case.shared_right, case.leaf_right))
+    let query = case.query?;
+    beyond(query.shared_left, case.leaf_left).max(beyond(query.shared_right, case.leaf_right))
 }
 
 fn spec((hash, real): Suffix) -> FilterSpec {

@@ -114,7 +114,7 @@ fn every_design_answers_every_range_of_short_strings() {
         let holds: Vec<bool> = ranges.iter().map(|range| set.has_key_in(range)).collect();
         let empty = |range: &KeyRange<'_>| range.is_empty();
         let left_out = ranges.iter().zip(&holds).filter(|(range, holds)| **holds || empty(range)).count();
-        assert_eq!(model.counts.queries.len(), ranges.len() - left_out);
+        assert_eq!(model.queries.len(), ranges.len() - left_out);
         let touches: Vec<Vec<bool>> = (0..=16)
             .map(|bits| {
                 let is_touched = |range| keys.iter().any(|key| touches_key(range, key, bits));

@@ -1,8 +1,8 @@
 //! Invalid input: prices and caps, and lengths and keys beyond the limits of the format. Every filter that is built opens and
 //! contains its keys.
 
-use super::super::layout::BIT_COUNT_MAX;
 use super::*;
+use crate::key_set::PREFIX_BITS_MAX as BIT_COUNT_MAX;
 use crate::proteus::SetForm;
 
 /// Opens a filter, verifies its checksum, and checks its keys.

@@ -1,6 +1,5 @@
 //! The model's counts for a query, compared with an enumeration of all strings of the query.
 
-use super::super::counts::Query;
 use super::*;
 
 /// Most prefixes of one length that are enumerated.
@@ -22,7 +21,7 @@ fn prefix(key: &[u8], bits: u32) -> u64 {
 }
 
 /// Compares the model's counts with the enumeration. All keys and bounds begin with `offset` equal bits, which lengths do not include.
-fn check(query: &Query<'_>, found: &Found, (offset, bit_count): (u32, u32), text: &str) {
+fn check(query: &EmptyQuery<'_>, found: &Found, (offset, bit_count): (u32, u32), text: &str) {
     let Found { shared_left, shared_right, is_point, covers } = found;
     let [left, right] = [shared_left, shared_right].map(|shared| shared.map_or(0, |bits| bits + offset));
     assert_eq!((query.shared_left, query.shared_right), (left, right), "{text}");
@@ -43,24 +42,21 @@ fn check(query: &Query<'_>, found: &Found, (offset, bit_count): (u32, u32), text
             let [first, .., last] = ends.as_slice() else { continue };
             let below =
                 |end: u64| cover.iter().filter(|prefix| **prefix >> (bits - depth) == end).count() as u64;
-            let counts = query.end_counts(depth + offset, bits + offset);
+            let counts = query.bounds.end_counts(depth + offset, bits + offset);
             assert_eq!(counts, (below(*first), below(*last)), "{bits} bits below {depth} of {text}");
         }
     }
 }
 
 /// Checks that the counts of a sample are those of its queries one by one; returns how many are used and ignored.
-fn check_sample(keys: &Keys, samples: &[KeyRange<'_>]) -> (usize, usize) {
-    let summary = |query: &Query<'_>| {
+fn check_sample(keys: &KeySet, samples: &[KeyRange<'_>]) -> (usize, usize) {
+    let summary = |query: &EmptyQuery<'_>| {
         let counts = (query.prefix_count(9), query.prefix_count(keys.bit_count()));
         (query.shared_left, query.shared_right, query.shared_ends, query.is_point, counts)
     };
-    let whole = Counts::of(keys, samples);
-    let mut together: Vec<_> = whole.queries.iter().map(summary).collect();
-    let alone = |sample: &KeyRange<'_>| {
-        let counts = Counts::of(keys, std::slice::from_ref(sample));
-        counts.queries.first().map(summary)
-    };
+    let whole = EmptyQuery::all_of(keys, samples);
+    let mut together: Vec<_> = whole.iter().map(summary).collect();
+    let alone = |sample: &KeyRange<'_>| EmptyQuery::new(keys, sample).as_ref().map(summary);
     let mut one_by_one: Vec<_> = samples.iter().filter_map(alone).collect();
     together.sort_unstable();
     one_by_one.sort_unstable();
@@ -157,8 +153,8 @@ fn check_integers(state: &mut u64, integers: &Integers, pair_count: usize, heads
         .collect();
     for head in heads {
         let with_head = |rest: &[u8]| [head, rest].concat();
-        let keys = Keys::of(&key_set(integers.values.iter().map(|value| with_head(&integers.bytes(*value)))));
-        assert!(matches!(keys, Keys::Words(..)) || integers.values.is_empty());
+        let keys = key_set(integers.values.iter().map(|value| with_head(&integers.bytes(*value))));
+        assert!(keys.fixed().is_some() || integers.values.is_empty());
         let bounds: Vec<_> =
             pairs.iter().map(|(lower, upper)| (with_head(lower), with_head(upper))).collect();
         let mut sample = Vec::new();
@@ -169,10 +165,10 @@ fn check_integers(state: &mut u64, integers: &Integers, pair_count: usize, heads
                     continue;
                 }
                 let text = format!("{range:?} near {:?}", integers.values);
-                let counts = Counts::of(&keys, &[range]);
-                assert_eq!(counts.queries.len(), usize::from(found.is_some()), "{text}");
+                let query = EmptyQuery::new(&keys, &range);
+                assert_eq!(query.is_some(), found.is_some(), "{text}");
                 sample.push(range);
-                if let (Some(query), Some(found)) = (counts.queries.first(), found) {
+                if let (Some(query), Some(found)) = (&query, found) {
                     check(query, found, (head.len() as u32 * 8, integers.bit_count()), &text);
                 }
             }
@@ -267,8 +263,7 @@ fn queries_of_strings_are_counted_as_their_prefixes_are() {
         let mut strings: Vec<Vec<u8>> = (0..2 + 3 * round).map(|_| string(4)).collect();
         strings.extend([vec![letters[1]], vec![letters[1]; 3]]);
         let set = key_set(&strings);
-        let keys = Keys::of(&set);
-        assert!(matches!(keys, Keys::Strings(..)));
+        assert!(set.fixed().is_none());
         // Most bounds are close: the second is the first with another last byte, or with more letters.
         let pair = |number| {
             let (lower, other) = (string(5), string(2));
@@ -288,14 +283,14 @@ fn queries_of_strings_are_counted_as_their_prefixes_are() {
             pairs.iter().flat_map(|(lower, upper)| ranges(lower, upper)).collect();
         for range in &sample {
             let text = format!("{range:?} near {strings:?}");
-            let counts = Counts::of(&keys, &[*range]);
-            let found = found_among_strings(range, &set, keys.bit_count());
-            assert_eq!(counts.queries.len(), usize::from(found.is_some()), "{text}");
-            if let (Some(query), Some(found)) = (counts.queries.first(), &found) {
-                check(query, found, (0, keys.bit_count()), &text);
+            let query = EmptyQuery::new(&set, range);
+            let found = found_among_strings(range, &set, set.bit_count());
+            assert_eq!(query.is_some(), found.is_some(), "{text}");
+            if let (Some(query), Some(found)) = (&query, &found) {
+                check(query, found, (0, set.bit_count()), &text);
             }
         }
-        let (kept, left_out) = check_sample(&keys, &sample);
+        let (kept, left_out) = check_sample(&set, &sample);
         lengths = [lengths[0] + kept, lengths[1] + left_out];
     }
     assert!(lengths.iter().all(|count| *count > 500), "{lengths:?} kept and left out");

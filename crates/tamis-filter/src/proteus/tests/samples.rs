@@ -78,9 +78,9 @@ fn queries_that_are_not_empty_are_counted_and_ignored() {
             mixed.insert(number + number * left_out / useful.len(), *range);
         }
         let alone = Model::new(&set, Samples { queries: &useful });
-        assert_eq!(alone.counts.queries.len(), 300);
+        assert_eq!(alone.queries.len(), 300);
         let model = Model::new(&set, Samples { queries: &mixed });
-        assert_eq!(model.counts.queries.len(), 300);
+        assert_eq!(model.queries.len(), 300);
         let budget = bits_per_key(12.0);
         for family in FAMILIES {
             let [chosen, expected] =

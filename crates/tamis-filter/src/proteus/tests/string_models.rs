@@ -78,7 +78,7 @@ fn the_chosen_filter_has_the_predicted_rate() {
             let bounds = queries(&mut state, &set, longest, mix, 2000);
             let samples = closed(&bounds);
             let model = Model::new(&set, Samples { queries: &samples });
-            assert_eq!(model.counts.queries.len(), 2000);
+            assert_eq!(model.queries.len(), 2000);
             for family in FAMILIES {
                 for bits in [8.0, 16.0] {
                     let (design, prediction) =

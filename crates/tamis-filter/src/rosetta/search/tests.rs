@@ -6,11 +6,12 @@
 use tamis_workload::{KeySet, QuerySet, RangeMax};
 
 use super::{BitLayout, Problem};
+use crate::empty_query::EmptyQuery;
 use crate::prefix_counts::PrefixCounts;
+use crate::rosetta::Prices;
 use crate::rosetta::model::Share;
 use crate::rosetta::search_limit::SearchLimit;
 use crate::rosetta::tests::{builder, bytes, ranges, rate_only};
-use crate::rosetta::{Prices, sample};
 
 /// Number of designs of the grid that are improved.
 const BEST_COUNT: usize = 8;
@@ -110,7 +111,7 @@ impl Comparison {
             for prices in [Prices::default(), rate_only()] {
                 let builder = builder(&keys, prices);
                 let counts = PrefixCounts::of_keys(&builder.keys, u32::MAX);
-                let cases = sample::cases(&builder.keys, &samples);
+                let cases = EmptyQuery::all_of(&builder.keys, &samples);
                 let limit = SearchLimit::unlimited();
                 let problem = builder.problem(&counts, &cases, bits * keys.len() as f64, &limit);
                 let mut all = problem.clone();
@@ -139,7 +140,7 @@ fn a_design_for_free_probes_reads_few_lines_at_nearly_the_least_rate() {
     let builder = builder(&keys, rate_only());
     let counts = PrefixCounts::of_keys(&builder.keys, u32::MAX);
     let ranges = ranges(&sample);
-    let cases = sample::cases(&builder.keys, &ranges);
+    let cases = EmptyQuery::all_of(&builder.keys, &ranges);
     let limit = SearchLimit::unlimited();
     let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64, &limit);
     let all = problem.starts().into_iter().flat_map(|start| problem.descend(start));

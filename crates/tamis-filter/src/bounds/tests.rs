@@ -4,8 +4,7 @@
 
 use std::ops::Bound;
 
-use super::Bounds;
-use crate::rosetta::walk::node_of_key;
+use super::{Bounds, node_of_key};
 use crate::{KeyRange, Upper};
 
 /// All strings of up to four of some bytes.
@@ -123,7 +122,7 @@ fn bounds_count_the_bits_shared_with_keys() {
     let key = |number: u64| number.to_be_bytes();
     let range = (key(0x1000), key(0x1003));
     let bounds = Bounds::new(&KeyRange::closed(&range.0, &range.1), 8).expect("a range with keys");
-    assert_eq!(bounds.shared_bits([Some(&key(0x0fff)), Some(&key(0x1004))]), (61, 61));
+    assert_eq!(bounds.shared_bits(Some(&key(0x0fff)), Some(&key(0x1004))), (51, 61));
     let bounds = Bounds::new(&KeyRange::closed(b"abc", b"abd"), 0).expect("a range with strings");
-    assert_eq!(bounds.shared_bits([Some(b"abb"), Some(b"abda")]), (23, 25));
+    assert_eq!(bounds.shared_bits(Some(b"abb"), Some(b"abda")), (23, 25));
 }
