@@ -18,7 +18,7 @@ const BATCH_KEYS: usize = 64;
 const BITS: &[f64] = &[6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0];
 /// Each family with its budgets.
 const SPECS: [(&str, &[f64]); 4] =
-    [("blocked-bloom", BITS), ("prefix-bloom:bits=56", BITS), ("elastic", BITS), ("rosetta", BITS)];
+    [("blocked-bloom", BITS), ("prefix-bloom:bytes=7", BITS), ("elastic", BITS), ("rosetta", BITS)];
 /// Sampled absent keys for families that design themselves.
 const SAMPLE_COUNT: u64 = 1000;
 
@@ -84,7 +84,7 @@ fn count(
 }
 
 fn false_positives_wanted(name: &str) -> u64 {
-    let is_close = ["blocked-bloom", "prefix-bloom:bits=56"].contains(&name);
+    let is_close = ["blocked-bloom", "prefix-bloom:bytes=7"].contains(&name);
     if is_close { MORE_WANTED } else { FALSE_POSITIVES_WANTED }
 }
 

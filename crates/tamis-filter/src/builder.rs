@@ -76,7 +76,7 @@ pub trait FilterBuilder: Send {
     ///
     /// | families | bytes |
     /// |---|---|
-    /// | of one pass, which store digests: `blocked-bloom`, `elastic`, `prefix-bloom` | 8 n + 66 KiB; `prefix-bloom` of a set of prefixes 8 per distinct prefix, at most 200 n |
+    /// | of one pass, which store digests: `blocked-bloom`, `elastic`, `prefix-bloom` | 8 n + 66 KiB; `prefix-bloom` 8 per distinct prefix, at most 200 n |
     /// | of two passes, which store the keys: `rosetta`, `proteus`, `1pbf`, `2pbf`, `grafite` | 2 (b + 8 n) + 4 KiB: vectors double |
     /// | `surf-*`, which store the labels of their trie, and with each label its suffix or two words | 36 per label: at most 16 labels per key and a million more; 256 per byte of the longest key |
     ///

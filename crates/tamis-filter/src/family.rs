@@ -82,7 +82,7 @@ impl Family {
         match self {
             Self::BlockedBloom => "points: Bloom filter, one cache line per key; probes=1..16",
             Self::Prefix => {
-                "ranges: Bloom filter of prefixes; bytes=N or bits=N; or of several: bytes=N+M, separator=C or 0xNN, points=yes|no; probes=1..16"
+                "ranges: Bloom filter of prefixes; bytes=N or N+M, separator=C or 0xNN, points=yes|no; probes=1..16"
             }
             Self::Elastic => {
                 "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"

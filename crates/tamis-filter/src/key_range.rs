@@ -163,22 +163,6 @@ impl KeyRange<'_> {
         };
         (lower <= upper && !self.is_empty()).then_some((lower, upper))
     }
-
-    /// Whether all keys of the range begin with the same `bit_count` bits (shorter keys are continued by zeros).
-    pub fn is_within_prefix(&self, bit_count: u32) -> bool {
-        let byte_count = (bit_count / 8) as usize;
-        let upper = match self.upper {
-            Upper::Open => return bit_count == 0,
-            Upper::Prefix(prefix) if prefix.len() * 8 < bit_count as usize => return false,
-            Upper::Included(upper) | Upper::Excluded(upper) | Upper::Prefix(upper) => upper,
-        };
-        let byte = |key: &[u8], index: usize| key.get(index).copied().unwrap_or(0);
-        let lower = self.lower_bytes();
-        let difference = byte(lower, byte_count) ^ byte(upper, byte_count);
-        (0..byte_count.min(lower.len().max(upper.len())))
-            .all(|index| byte(lower, index) == byte(upper, index))
-            && u32::from(difference) >> (8 - bit_count % 8) == 0
-    }
 }
 
 /// Whether `next` is the byte string right after `key`: `key` and a zero byte.

@@ -13,7 +13,7 @@ use crate::{operator::operators, ops::Profile};
 /// Filters of all families.
 const FILTERS: [&str; 14] = [
     "blocked-bloom@10",
-    "prefix-bloom:bits=16@10",
+    "prefix-bloom:bytes=2@10",
     "elastic@9",
     "surf@18",
     "surf-base",
@@ -21,7 +21,7 @@ const FILTERS: [&str; 14] = [
     "surf-real:bits=8",
     "surf-mixed:hash=2,real=4",
     "rosetta@12",
-    "blocked-bloom@4 surf-real@20 prefix-bloom:bits=24@6",
+    "blocked-bloom@4 surf-real@20 prefix-bloom:bytes=3@6",
     "proteus@12",
     "1pbf:prefix=45,layout=lines@10",
     "2pbf:first=20,second=61@14",

@@ -130,7 +130,7 @@ class BlockedBloom(_Family):
 
 
 class PrefixBloom(_Family):
-    """Prefixes: a Bloom filter of prefixes of one length, in bytes or in bits."""
+    """Prefixes: a Bloom filter of prefixes of one length in bytes."""
 
     _name = "prefix-bloom"
 
@@ -141,13 +141,12 @@ class PrefixBloom(_Family):
         *,
         bits_per_key: float,
         bytes: int | None = None,
-        bits: int | None = None,
         probes: int | None = None,
         codec: KeyCodec = "bytes",
         seed: int = 0,
     ) -> Self:
         """Builds the filter of keys in ascending order."""
-        return cls._build(keys, bits_per_key, None, codec, seed, bytes=bytes, bits=bits, probes=probes)
+        return cls._build(keys, bits_per_key, None, codec, seed, bytes=bytes, probes=probes)
 
     @classmethod
     def spec(
@@ -155,11 +154,10 @@ class PrefixBloom(_Family):
         bits_per_key: float,
         *,
         bytes: int | None = None,
-        bits: int | None = None,
         probes: int | None = None,
     ) -> str:
         """The specification for the option `filters` of a keyspace."""
-        return cls._spec(bits_per_key, {"bytes": bytes, "bits": bits, "probes": probes})
+        return cls._spec(bits_per_key, {"bytes": bytes, "probes": probes})
 
 
 class Elastic(_Family):

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::Folder;
 
 const FAMILIES: [&str; 4] =
-    ["blocked-bloom", "blocked-bloom:probes=5", "prefix-bloom:bits=48", "elastic:units=2"];
+    ["blocked-bloom", "blocked-bloom:probes=5", "prefix-bloom:bytes=6", "elastic:units=2"];
 
 fn generated() -> Folder {
     let folder = Folder::new();

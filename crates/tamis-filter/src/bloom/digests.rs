@@ -75,27 +75,16 @@ impl DigestKeeper {
         Ok(())
     }
 
-    /// Adds the digest of a prefix of the key instead of the key's own; a repeated prefix once.
-    #[inline]
-    pub(crate) fn add_prefix(&mut self, key: &[u8], bit_count: u32) -> Result<(), BuildError> {
-        if self.order.accept(key)? {
-            let digest = self.digester.prefix_digest(key, bit_count);
-            if self.last.last() != Some(&digest) {
-                self.push(digest);
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the key is new. A caller that stores other digests than the key's own adds these.
     #[inline]
     pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
         self.order.accept(key)
     }
 
-    /// Stores the digest of a prefix in whole bytes.
-    pub(crate) fn push_prefix(&mut self, prefix: &[u8]) {
-        self.push(self.digester.whole_byte_prefix_digest(prefix, prefix.len() as u32 * 8));
+    /// Stores the digest of a prefix of the key of a length in bytes.
+    #[inline]
+    pub(crate) fn push_prefix(&mut self, key: &[u8], length: usize) {
+        self.push(self.digester.prefix_digest(key, length as u32 * 8));
     }
 
     /// Stores the digest of a whole key.

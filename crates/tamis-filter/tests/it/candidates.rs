@@ -115,7 +115,7 @@ fn generate_spec(random: &mut Random, family: Family) -> FilterSpec {
             with("real", random.number(0, 32));
         }
         Family::Prefix => match random.below(4) {
-            0 => with("bits", random.number(1, 200)),
+            0 => with("bytes", random.number(1, 20)),
             kind => {
                 let lengths = ["1+2", "2+5+9", "1+3+7+8+16+20+30+31"];
                 let separators = ["0x00", "m", "0x01+m+0xff", "0x7f+0x80+0xfe"];

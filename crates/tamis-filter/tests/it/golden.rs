@@ -56,7 +56,6 @@ fn specs() -> Vec<(String, FilterSpec)> {
     let families = Family::ALL.into_iter().filter(|family| *family != Family::Rosetta);
     let mut specs: Vec<(String, FilterSpec)> =
         families.map(|family| (family.name().to_owned(), FilterSpec::new(family))).collect();
-    specs.push(("prefix-bloom-bits-53".to_owned(), FilterSpec::new(Family::Prefix).with("bits", "53")));
     let set =
         FilterSpec::new(Family::Prefix).with("bytes", "2+5").with("separator", "0x20").with("points", "yes");
     specs.push(("prefix-bloom-set".to_owned(), set));

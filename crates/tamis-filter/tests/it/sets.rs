@@ -12,10 +12,10 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
         .map(FilterSpec::new)
         .chain([
             FilterSpec::new(Family::BlockedBloom).with("probes", "13"),
-            FilterSpec::new(Family::Prefix).with("bits", "1"),
-            FilterSpec::new(Family::Prefix).with("bits", "13"),
+            FilterSpec::new(Family::Prefix).with("bytes", "1"),
+            FilterSpec::new(Family::Prefix).with("bytes", "2"),
             FilterSpec::new(Family::Prefix).with("bytes", "8"),
-            FilterSpec::new(Family::Prefix).with("bits", "100"),
+            FilterSpec::new(Family::Prefix).with("bytes", "13"),
             FilterSpec::new(Family::Prefix).with("bytes", "1+3+9"),
             FilterSpec::new(Family::Prefix).with("separator", "a+0xff").with("points", "yes"),
             FilterSpec::new(Family::Prefix).with("separator", "0x00").with("bytes", "2+4"),

@@ -155,7 +155,7 @@ fn one_table(row: &str, keys: impl Iterator<Item = u64>) -> (Db, Keyspace) {
 fn a_seek_within_the_range_that_finds_nothing_is_no_false_positive() {
     // The filter knows the upper five bytes of each key.
     let key = |number: u64| (number << 24) | 0x80_0000;
-    let (db, keyspace) = one_table("prefix-bloom:bits=40@16", (0..1_000).map(key));
+    let (db, keyspace) = one_table("prefix-bloom:bytes=5@16", (0..1_000).map(key));
     for number in 1..500 {
         let (key, is_backward) = (key(number), number % 2 == 0);
         let mut scan = None;

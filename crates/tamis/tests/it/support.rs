@@ -113,8 +113,8 @@ pub(crate) fn inline_options() -> Options {
 /// One row for each filter family, and some combinations: no answer depends on them.
 pub(crate) const FILTERS: [&str; 20] = [
     "blocked-bloom@10",
-    "prefix-bloom:bits=16@10",
-    "prefix-bloom:bits=100@10",
+    "prefix-bloom:bytes=2@10",
+    "prefix-bloom:bytes=12@10",
     "prefix-bloom:bytes=2+5,separator=0x00+a,points=yes@10",
     "elastic@9",
     "surf@18",
@@ -124,7 +124,7 @@ pub(crate) const FILTERS: [&str; 20] = [
     "surf-mixed:hash=2,real=4",
     "rosetta@12",
     "blocked-bloom@4 rosetta:probe-cap=64@16",
-    "blocked-bloom@4 surf-real@20 prefix-bloom:bits=24@6",
+    "blocked-bloom@4 surf-real@20 prefix-bloom:bytes=3@6",
     "proteus@12",
     "proteus:trie=13,prefix=40@30",
     "proteus:trie=40@60",

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
 use crate::auto::{Part, ProbeTime, QueryKind};
@@ -26,13 +25,6 @@ const SHARES: [f64; 5] = [1.0, 0.7, 0.5, 0.35, 0.2];
 /// Steps per key to count the prefixes of a set.
 const KEY_STEPS: usize = 60;
 
-/// The prefixes that a filter stores.
-enum Stored {
-    /// Those of a number of bits.
-    Bits(u32),
-    Set(PrefixSet),
-}
-
 impl Problem<'_> {
     pub(super) fn prefix_parts(&self) -> Vec<Predicted> {
         let mut specs: Vec<FilterSpec> = Vec::new();
@@ -52,7 +44,7 @@ impl Problem<'_> {
         let mut predicted = Vec::new();
         for spec in specs {
             let steps = self.cases.empty.len() * 4 * SHARES.len();
-            let has_set = matches!(stored(&spec), Some(Stored::Set(_)));
+            let has_set = stored(&spec).is_some_and(|set| set.only_length().is_none());
             if self.work.take(steps + if has_set { self.keys.len() * KEY_STEPS } else { 0 }) {
                 let part =
                     |share: f64| Part { spec: spec.clone(), bits_per_key: Some(share * self.bits_max()) };
@@ -99,16 +91,13 @@ impl Problem<'_> {
 
     /// Predictions for filters of the same prefixes with different budgets.
     fn predict_prefixes(&self, parts: &[Part]) -> Vec<Predicted> {
-        let Some(stored) = parts.first().and_then(|part| stored(&part.spec)) else { return Vec::new() };
+        let Some(set) = parts.first().and_then(|part| stored(&part.spec)) else { return Vec::new() };
         let key_count = self.counts.key_count as f64;
-        let prefix_count = match &stored {
-            Stored::Bits(bits) => self.counts.prefix_count(bits.div_ceil(8) as usize) as f64,
-            Stored::Set(set) => self.count_prefixes(set) as f64,
-        };
-        let further_ns = match &stored {
-            Stored::Bits(bits) => self.further_prefix_ns(*bits),
-            Stored::Set(_) => 0.0,
-        };
+        let only = set.only_length();
+        let prefix_count =
+            only.map_or_else(|| self.count_prefixes(&set), |bytes| self.counts.prefix_count(bytes));
+        let prefix_count = prefix_count as f64;
+        let further_ns = only.map_or(0.0, |bytes| self.further_prefix_ns(bytes as u32 * 8));
         let predict = |part: &Part| {
             let budget = part.bits_per_key.filter(|bits| *bits > 0.0)?;
             let total = (budget * key_count).min(prefix_count * BITS_PER_PREFIX_MAX);
@@ -119,10 +108,7 @@ impl Problem<'_> {
             let rate = blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line));
             // At least one line for any budget: it is within the slack of a budget.
             let size = total / key_count.max(1.0);
-            let result = |case: &Case<'_>| match &stored {
-                Stored::Bits(bits) => prefix_result(case, *bits, rate),
-                Stored::Set(set) => set_result(case, set, rate),
-            };
+            let result = |case: &Case<'_>| set_result(case, &set, rate);
             let mut predicted = self.prediction(part.spec.clone(), part.bits_per_key, size, result);
             predicted.range_ns += further_ns;
             Some(predicted)
@@ -156,37 +142,16 @@ impl Problem<'_> {
 }
 
 /// The prefixes that a filter stores; `None` for parameters with which none can be built.
-fn stored(spec: &FilterSpec) -> Option<Stored> {
-    if let Some(bits) = parameter(spec, "bits") {
-        return Some(Stored::Bits(bits));
-    }
-    if let Some(bytes) = parameter::<u32>(spec, "bytes")
-        .filter(|_| spec.parameter("separator").is_none() && spec.parameter("points").is_none())
-    {
-        return Some(Stored::Bits(bytes * 8));
-    }
+fn stored(spec: &FilterSpec) -> Option<PrefixSet> {
     let lengths = spec.parameter("bytes").map_or(Ok(Lengths::default()), str::parse).ok()?;
     let separators = spec.parameter("separator").map_or(Ok(Separators::default()), str::parse).ok()?;
     let set = PrefixSet { lengths, separators, has_points: spec.parameter("points") == Some("yes") };
-    Some(if set.is_empty() { Stored::Bits(32) } else { Stored::Set(set) })
+    Some(if set.is_empty() { PrefixSet { lengths: Lengths(vec![4]), ..set } } else { set })
 }
 
 /// Common bits of both ends.
 fn shared_ends(case: &Case<'_>) -> u32 {
     case.query.map_or(0, |query| query.shared_ends)
-}
-
-fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
-    if case.near() >= bits {
-        return 1.0;
-    }
-    if case.is_point || shared_ends(case) >= bits {
-        return rate;
-    }
-    match further_prefixes(case, bits).filter(|count| *count < PREFIXES_MAX) {
-        Some(count) => 1.0 - (1.0 - rate).powi(count as i32 + 1),
-        None => 1.0,
-    }
 }
 
 /// The number of prefixes of a range without the first one; `None` if it is not known.
@@ -202,9 +167,16 @@ fn set_result(case: &Case<'_>, set: &PrefixSet, rate: f64) -> f64 {
     if case.is_point && set.has_points {
         return rate;
     }
-    let common = if case.is_point { case.range.lower_bytes() } else { common_prefix(&case.range) };
-    match set.longest(common) {
-        Some(length) if case.near() < length as u32 * 8 => rate,
-        _ => 1.0,
+    let longest = if case.is_point {
+        set.longest_of_key(case.range.lower_bytes())
+    } else {
+        set.longest(common_prefix(&case.range))
+    };
+    let Some(bytes) = longest.or(set.only_length()) else { return 1.0 };
+    if case.near() >= bytes as u32 * 8 {
+        return 1.0;
     }
+    let further = longest.map_or_else(|| further_prefixes(case, bytes as u32 * 8), |_| Some(0));
+    let count = further.filter(|count| *count < PREFIXES_MAX);
+    count.map_or(1.0, |count| 1.0 - (1.0 - rate).powi(count as i32 + 1))
 }

@@ -1,4 +1,5 @@
-//! The lengths of the prefixes that a filter stores: a set of byte lengths, and the position after each separator.
+//! The lengths of the prefixes that a filter stores: a set of byte lengths, and the position after each separator. A key that is shorter than a
+//! length is continued by zeros.
 //!
 //! A filter stores all prefixes of a key that the set selects. The selection depends on the prefix only, not on the
 //! rest of the key: if all keys of a range begin with a selected prefix, the filter contains it or the range is empty.
@@ -79,10 +80,18 @@ impl PrefixSet {
         bytes.iter().enumerate().filter(is_separator).take(SEPARATED_MAX).map(|(place, _)| place + 1)
     }
 
+    /// The only length of all stored prefixes.
+    pub(crate) fn only_length(&self) -> Option<usize> {
+        match (self.lengths.0.as_slice(), self.separators.0.is_empty(), self.has_points) {
+            ([length], true, false) => Some(usize::from(*length)),
+            _ => None,
+        }
+    }
+
     /// Calls `visit` with the lengths of the stored prefixes of a key that are longer than `known`, each once.
     pub(crate) fn for_each_length(&self, key: &[u8], known: usize, mut visit: impl FnMut(usize)) {
         let fixed = || self.lengths.0.iter().map(|length| usize::from(*length));
-        for length in fixed().filter(|length| (known + 1..=key.len()).contains(length)) {
+        for length in fixed().filter(|length| *length > known) {
             visit(length);
         }
         for length in self.separated(key).filter(|length| *length > known) {
@@ -95,9 +104,14 @@ impl PrefixSet {
     /// The length of the longest stored prefix of the keys that begin with these bytes.
     #[inline]
     pub(crate) fn longest(&self, bytes: &[u8]) -> Option<usize> {
-        let fixed =
-            self.lengths.0.iter().map(|length| usize::from(*length)).filter(|length| *length <= bytes.len());
-        fixed.max().max(self.separated(bytes).last())
+        let fixed = self.lengths.0.iter().map(|length| usize::from(*length));
+        fixed.filter(|length| *length <= bytes.len()).max().max(self.separated(bytes).last())
+    }
+
+    /// The length of the longest stored prefix of a key.
+    #[inline]
+    pub(crate) fn longest_of_key(&self, key: &[u8]) -> Option<usize> {
+        self.lengths.0.last().map(|length| usize::from(*length)).max(self.separated(key).last())
     }
 }
 

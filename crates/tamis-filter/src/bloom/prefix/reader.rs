@@ -4,8 +4,8 @@ use std::fmt;
 
 use tamis_bits::{kernel, line};
 
+use super::PREFIXES_MAX;
 use super::prefix_set::{PrefixSet, common_prefix};
-use super::{BIT_COUNT_MAX, PREFIXES_MAX};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, Envelope};
@@ -20,40 +20,33 @@ pub struct PrefixFilter<D> {
     line_count: u64,
     prefix_count: u64,
     probe_count: u32,
-    /// The length of the only prefix in bits; 0 for a set of prefixes.
-    bit_count: u32,
     set: PrefixSet,
+    /// The length of all prefixes in bits, if it is one of at most 64; otherwise 0.
+    word_bits: u32,
 }
 
 impl<D: AsRef<[u8]>> PrefixFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
         let [probe_count, counts @ ..] = envelope::parameter::<4>(&envelope.parameters, 0);
-        let bit_count = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
         let prefix_count = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         if !lines::is_possible_probe_count(u32::from(probe_count)) {
             return refuse("probe_count", u64::from(probe_count));
         }
-        if bit_count > BIT_COUNT_MAX {
-            return refuse("bit_count", u64::from(bit_count));
-        }
-        let (set, line_bytes) = if bit_count > 0 {
-            (PrefixSet::default(), envelope.payload_bytes)
-        } else {
-            match PrefixSet::decode(envelope::payload(bytes.as_ref()), counts) {
-                Some((set, lines)) if !set.is_empty() => (set, lines as u64),
-                _ => return refuse("bit_count", 0),
-            }
-        };
-        if bit_count > 0 && counts != [0; 3] {
+        if envelope::parameter::<4>(&envelope.parameters, 4) != [0; 4] {
             return refuse("reserved", 1);
         }
-        let prefixes_max = if bit_count > 0 {
-            Some(envelope.key_count)
-        } else {
-            envelope.key_count.checked_mul(set.per_key_max())
+        let (set, line_bytes) = match PrefixSet::decode(envelope::payload(bytes.as_ref()), counts) {
+            Some((set, lines)) if !set.is_empty() => (set, lines as u64),
+            _ => {
+                return refuse(
+                    "prefix_set",
+                    u64::from_le_bytes([counts[0], counts[1], counts[2], 0, 0, 0, 0, 0]),
+                );
+            }
         };
-        let is_missing = prefix_count == 0 && envelope.key_count > 0 && bit_count > 0;
+        let prefixes_max = envelope.key_count.checked_mul(set.per_key_max());
+        let is_missing = prefix_count == 0 && envelope.key_count > 0 && !set.lengths.0.is_empty();
         if prefixes_max.is_some_and(|most| prefix_count > most) || is_missing {
             return refuse("prefix_count", prefix_count);
         }
@@ -63,27 +56,22 @@ impl<D: AsRef<[u8]>> PrefixFilter<D> {
             return refuse("payload_bytes", envelope.payload_bytes);
         }
         let probe_count = u32::from(probe_count);
-        Ok(Self { bytes, envelope, line_count, prefix_count, probe_count, bit_count, set })
+        let word_bits = set.only_length().filter(|length| *length <= 8).map_or(0, |length| length as u32 * 8);
+        Ok(Self { bytes, envelope, line_count, prefix_count, probe_count, set, word_bits })
     }
 
     fn has_digest(&self, digest: u64) -> bool {
         kernel::may_contain(envelope::payload(self.bytes.as_ref()), self.line_count, digest, self.probe_count)
     }
 
-    /// The digest that decides whether a filter of a set may contain a key; `None` if none does.
-    #[inline(never)]
-    fn set_digest(&self, probe: &Probe<'_>) -> Option<u64> {
+    /// The digest that decides whether the filter may contain a key; `None` if none does.
+    #[inline]
+    fn digest(&self, probe: &Probe<'_>) -> Option<u64> {
         if self.set.has_points {
             return Some(probe.digest(self.envelope.seed));
         }
-        let length = self.set.longest(probe.key())?;
+        let length = self.set.longest_of_key(probe.key())?;
         Some(probe.prefix_digest(self.envelope.seed, length as u32 * 8))
-    }
-
-    fn set_may_contain(&self, probe: &Probe<'_>) -> bool {
-        probe.add_probes(1);
-        self.envelope.key_count > 0
-            && self.set_digest(probe).is_none_or(|digest| self.line_count > 0 && self.has_digest(digest))
     }
 
     #[inline(never)]
@@ -92,7 +80,7 @@ impl<D: AsRef<[u8]>> PrefixFilter<D> {
             return false;
         }
         if let Some(point) = probe.point() {
-            return self.set_may_contain(point);
+            return self.may_contain(point);
         }
         let Some(length) = self.set.longest(common_prefix(probe.range())) else { return true };
         probe.add_probes(1);
@@ -102,55 +90,37 @@ impl<D: AsRef<[u8]>> PrefixFilter<D> {
 
     /// Whether one of the prefixes between two words may be in the filter, if they are few.
     fn has_word_between(&self, probe: &RangeProbe<'_>, lower: u64, upper: u64) -> bool {
-        let shift = 64 - self.bit_count;
+        let shift = 64 - self.word_bits;
         let (first, last) = (lower >> shift, upper >> shift);
         last - first >= PREFIXES_MAX
             || (first..=last).any(|prefix| {
                 probe.add_probes(1);
-                self.has_digest(probe.word_prefix_digest(self.envelope.seed, prefix << shift, self.bit_count))
+                self.has_digest(probe.word_prefix_digest(self.envelope.seed, prefix << shift, self.word_bits))
             })
     }
 }
 
 impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        if self.bit_count == 0 {
-            return self.set_may_contain(probe);
-        }
-        if self.line_count == 0 {
-            return false;
-        }
         probe.add_probes(1);
-        self.has_digest(probe.prefix_digest(self.envelope.seed, self.bit_count))
+        self.envelope.key_count > 0
+            && self.digest(probe).is_none_or(|digest| self.line_count > 0 && self.has_digest(digest))
     }
 
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        if self.bit_count == 0 {
+        if self.word_bits == 0 {
             return self.set_may_contain_range(probe);
         }
         let Some((lower, upper)) = probe.range().word_bounds() else { return false };
-        if self.line_count == 0 {
-            return false;
-        }
-        if self.bit_count <= 64 {
-            return self.has_word_between(probe, lower, upper);
-        }
-        if !probe.range().is_within_prefix(self.bit_count) {
-            return true;
-        }
-        probe.add_probes(1);
-        self.has_digest(probe.lower_prefix_digest(self.envelope.seed, self.bit_count))
+        self.line_count > 0 && self.has_word_between(probe, lower, upper)
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
         // The digest of another seed is not cached, so the probe would compute it twice.
-        if self.envelope.seed == probe.digester().seed() {
-            let digest = match self.bit_count {
-                0 => self.set_digest(probe),
-                bit_count => Some(probe.prefix_digest(self.envelope.seed, bit_count)),
-            };
-            let payload = envelope::payload(self.bytes.as_ref());
-            digest.into_iter().for_each(|digest| line::prefetch_line(payload, self.line_count, digest));
+        if self.envelope.seed == probe.digester().seed()
+            && let Some(digest) = self.digest(probe)
+        {
+            line::prefetch_line(envelope::payload(self.bytes.as_ref()), self.line_count, digest);
         }
     }
 
@@ -166,17 +136,10 @@ impl<D: AsRef<[u8]>> Filter for PrefixFilter<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        if self.bit_count == 0 {
-            return write!(
-                target,
-                "{} prefixes of {} in {} lines of 512 bits, {} bits set by a prefix",
-                self.prefix_count, self.set, self.line_count, self.probe_count
-            );
-        }
         write!(
             target,
-            "{} prefixes of {} bits in {} lines of 512 bits, {} bits set by a prefix",
-            self.prefix_count, self.bit_count, self.line_count, self.probe_count
+            "{} prefixes of {} in {} lines of 512 bits, {} bits set by a prefix",
+            self.prefix_count, self.set, self.line_count, self.probe_count
         )
     }
 }

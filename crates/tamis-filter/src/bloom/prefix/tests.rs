@@ -4,20 +4,16 @@
 
 use std::ops::Bound;
 
-use super::PrefixBuilder;
 use super::prefix_set::common_prefix;
 use crate::{
-    AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, FilterSpec, KeyRange, Probe, RangeProbe,
-    Samples, Upper, mix64,
+    AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, RangeProbe, Samples, Upper,
+    mix64,
 };
 
 const SEED: u64 = 8;
 
-fn open(bit_count: u32, keys: &[&[u8]]) -> AnyFilter<Vec<u8>> {
-    let mut builder = PrefixBuilder::new(bit_count, SEED);
-    keys.iter().for_each(|key| builder.add(key).expect("sorted"));
-    let budget = Budget::bits_per_key(200.0).expect("possible");
-    AnyFilter::open(builder.finish(budget, Samples::NONE).expect("fits")).expect("whole")
+fn open(byte_count: u32, keys: &[&[u8]]) -> AnyFilter<Vec<u8>> {
+    open_set(&format!("prefix-bloom:bytes={byte_count}"), keys, 200.0)
 }
 
 fn may_contain_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
@@ -26,7 +22,7 @@ fn may_contain_range(filter: &AnyFilter<Vec<u8>>, range: KeyRange<'_>) -> bool {
 
 #[test]
 fn scans_of_absent_prefixes_are_rejected() {
-    let filter = open(16, &[b"ab1", b"ab2", b"cd1"]);
+    let filter = open(2, &[b"ab1", b"ab2", b"cd1"]);
     assert!(may_contain_range(&filter, KeyRange::prefix(b"ab")));
     assert!(!may_contain_range(&filter, KeyRange::prefix(b"ac")));
     assert!(!may_contain_range(&filter, KeyRange::prefix(b"abc")) || filter.predicted_fpr() < Some(1.0));
@@ -39,7 +35,7 @@ fn scans_of_absent_prefixes_are_rejected() {
 
 #[test]
 fn short_keys_are_continued_by_zeros_in_filters_and_queries() {
-    let filter = open(16, &[b"a", b"b\0c"]);
+    let filter = open(2, &[b"a", b"b\0c"]);
     let digester = Digester::new(SEED);
     for key in [&b"a"[..], b"a\0", b"a\0x", b"b", b"b\0"] {
         assert!(filter.may_contain(&Probe::new(key, &digester)), "{key:?}");
@@ -53,7 +49,7 @@ fn short_keys_are_continued_by_zeros_in_filters_and_queries() {
 
 #[test]
 fn long_prefixes_reject_ranges_within_one_prefix() {
-    let filter = open(96, &[b"a long shared prefix", b"another long prefix"]);
+    let filter = open(12, &[b"a long shared prefix", b"another long prefix"]);
     assert!(may_contain_range(&filter, KeyRange::closed(b"a long shared a", b"a long shared z")));
     assert!(!may_contain_range(&filter, KeyRange::closed(b"a long shirt a", b"a long shirt z")));
     assert!(may_contain_range(&filter, KeyRange::closed(b"a", b"b")));
@@ -61,8 +57,8 @@ fn long_prefixes_reject_ranges_within_one_prefix() {
 
 #[test]
 fn tables_share_the_digest_of_a_prefix() {
-    for bit_count in [16, 96] {
-        let filters = [open(bit_count, &[b"ab"]), open(bit_count, &[b"ac"])];
+    for byte_count in [2, 12] {
+        let filters = [open(byte_count, &[b"ab"]), open(byte_count, &[b"ac"])];
         let digester = Digester::new(SEED);
         let range = RangeProbe::new(KeyRange::prefix(b"zzzzzzzzzzzzz"), &digester);
         let point = Probe::new(b"zzzzzzzzzzzzz", &digester);
@@ -77,12 +73,10 @@ fn tables_share_the_digest_of_a_prefix() {
 
 #[test]
 fn few_prefixes_take_few_bits() {
-    let mut builder = PrefixBuilder::new(8, SEED);
-    for key in 0..10_000_u32 {
-        builder.add(&key.to_be_bytes()).expect("sorted");
-    }
-    let bytes = builder.finish(Budget::bits_per_key(10.0).expect("possible"), Samples::NONE).expect("fits");
-    assert_eq!(bytes.len(), 128, "one line for one prefix");
+    let keys: Vec<[u8; 4]> = (0..10_000_u32).map(u32::to_be_bytes).collect();
+    let filter = open_set("prefix-bloom:bytes=1", &keys, 10.0);
+    // The last two bytes are the length.
+    assert_eq!(filter.encoded_bytes(), 64 + 64 + 2, "one line for one prefix");
 }
 
 fn open_set(spec: &str, keys: &[impl AsRef<[u8]>], bits_per_key: f64) -> AnyFilter<Vec<u8>> {
@@ -237,8 +231,6 @@ fn impossible_sets_are_refused() {
         "prefix-bloom:separator=0x100",
         "prefix-bloom:separator=a+b+c+d+e",
         "prefix-bloom:points=maybe",
-        "prefix-bloom:bits=8,separator=/",
-        "prefix-bloom:bits=8,bytes=1",
     ] {
         let built = spec.parse::<FilterSpec>().and_then(|spec| spec.builder(SEED));
         assert!(matches!(built, Err(BuildError::Parameter { .. })), "{spec}");
