@@ -30,7 +30,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis-bench/src", 4_950),
     ("crates/tamis-cli/src", 9_250),
     ("crates/tamis-filter/internals", 500),
-    ("crates/tamis-filter/src", 18_500),
+    ("crates/tamis-filter/src", 16_900),
     ("crates/tamis-vfs/src", 4_000),
     ("research/compare/src", 4_450),
     ("research/src", 6_200),

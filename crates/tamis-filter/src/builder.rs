@@ -1,9 +1,6 @@
 //! Builders of filters: they take keys one at a time, then budget and samples.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
-
-use tamis_bits::key_head;
 
 use crate::{BuildError, KeyRange, KeySet};
 
@@ -96,52 +93,30 @@ pub trait FilterBuilder: Send {
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError>;
 }
 
-/// Checks the order of keys and detects repeated keys. Stores the first eight bytes of the last key, which decide most
-/// comparisons, and the rest.
+/// Checks the order of keys and detects repeated keys.
 #[derive(Debug, Default)]
 pub(crate) struct KeyOrder {
-    head: u64,
-    length: usize,
-    tail: Vec<u8>,
+    last: Vec<u8>,
     count: u64,
 }
 
 impl KeyOrder {
-    /// Whether the key is new; an error if it is smaller than the last one. Always inlined for keys of at most eight
-    /// bytes: a call that returns a result of this size costs more than the comparison.
-    #[inline(always)]
+    /// Whether the key is new; an error if it is smaller than the last one.
+    #[inline]
     pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
-        let head = key_head(key);
-        if head > self.head && key.len() <= 8 && self.tail.is_empty() {
-            self.head = head;
-            self.length = key.len();
-            self.count += 1;
-            return Ok(true);
+        if self.count > 0 && key <= self.last.as_slice() {
+            let is_equal = key == self.last.as_slice();
+            return if is_equal { Ok(false) } else { Err(BuildError::Unsorted { index: self.count }) };
         }
-        self.accept_any(key, head)
-    }
-
-    #[inline(never)]
-    fn accept_any(&mut self, key: &[u8], head: u64) -> Result<bool, BuildError> {
-        let tail = key.get(8..).unwrap_or_default();
-        if head <= self.head && self.count > 0 {
-            // If the heads are equal and a key is shorter than its head, it is a prefix of the other, or equal.
-            let order =
-                head.cmp(&self.head).then_with(|| tail.cmp(&self.tail)).then(key.len().cmp(&self.length));
-            match order {
-                Ordering::Less => return Err(BuildError::Unsorted { index: self.count }),
-                Ordering::Equal => return Ok(false),
-                Ordering::Greater => {}
-            }
-        }
-        self.head = head;
-        self.length = key.len();
-        if !(tail.is_empty() && self.tail.is_empty()) {
-            self.tail.clear();
-            self.tail.extend_from_slice(tail);
-        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
         self.count += 1;
         Ok(true)
+    }
+
+    /// The last key, empty without keys.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
     }
 
     pub(crate) const fn count(&self) -> u64 {

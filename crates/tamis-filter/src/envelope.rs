@@ -46,15 +46,15 @@ impl Envelope {
     pub fn parse(bytes: &[u8], total_bytes: u64) -> Result<Self, DecodeError> {
         let too_short = DecodeError::Length { expected: ENVELOPE_BYTES as u64, got: bytes.len() as u64 };
         let header = bytes.first_chunk::<ENVELOPE_BYTES>().ok_or(too_short)?;
-        let magic = u32::from_le_bytes(field(header, 0));
+        let magic = u32::from_le_bytes(parameter(header, 0));
         if magic != MAGIC {
             return Err(DecodeError::Magic { got: magic });
         }
-        let [version, digest] = field(header, 4);
+        let [version, digest] = parameter(header, 4);
         if version != VERSION {
             return Err(DecodeError::Version { got: version, max: VERSION });
         }
-        let expected = u64::from_le_bytes(field(header, 56));
+        let expected = u64::from_le_bytes(parameter(header, 56));
         let got = header_checksum(header);
         if got != expected {
             return Err(DecodeError::Checksum { part: "header", expected, got });
@@ -63,12 +63,12 @@ impl Envelope {
             return Err(DecodeError::Digest { got: digest });
         }
         let envelope = Self {
-            family: u16::from_le_bytes(field(header, 6)),
-            seed: u64::from_le_bytes(field(header, 8)),
-            payload_bytes: u64::from_le_bytes(field(header, 16)),
-            key_count: u64::from_le_bytes(field(header, 24)),
-            payload_checksum: u64::from_le_bytes(field(header, 32)),
-            parameters: field(header, 40),
+            family: u16::from_le_bytes(parameter(header, 6)),
+            seed: u64::from_le_bytes(parameter(header, 8)),
+            payload_bytes: u64::from_le_bytes(parameter(header, 16)),
+            key_count: u64::from_le_bytes(parameter(header, 24)),
+            payload_checksum: u64::from_le_bytes(parameter(header, 32)),
+            parameters: parameter(header, 40),
         };
         let expected = envelope.payload_bytes.saturating_add(ENVELOPE_BYTES as u64);
         if expected != total_bytes {
@@ -104,10 +104,10 @@ impl Envelope {
     }
 }
 
-/// Integer fields of the parameters.
-pub(crate) fn parameter<const N: usize>(parameters: &[u8; PARAMETER_BYTES], offset: usize) -> [u8; N] {
-    let bytes = parameters.get(offset..).and_then(|rest| rest.first_chunk::<N>());
-    *bytes.expect("fields are within the 16 bytes of parameters")
+/// Bytes of a field of the header or of the parameters.
+pub(crate) fn parameter<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let bytes = bytes.get(offset..).and_then(|rest| rest.first_chunk::<N>());
+    *bytes.expect("fields are within the header and the parameters")
 }
 
 /// Sets a field of the parameters.
@@ -180,11 +180,6 @@ pub(crate) fn payload_checksum(seed: u64, payload: &[u8]) -> u64 {
 
 fn header_checksum(header: &[u8; ENVELOPE_BYTES]) -> u64 {
     xxh3_64_with_seed(header.first_chunk::<56>().expect("a header has 64 bytes"), 0)
-}
-
-fn field<const N: usize>(header: &[u8; ENVELOPE_BYTES], offset: usize) -> [u8; N] {
-    let bytes = header.get(offset..).and_then(|rest| rest.first_chunk::<N>());
-    *bytes.expect("fields are within the 64 bytes of the header")
 }
 
 #[cfg(test)]

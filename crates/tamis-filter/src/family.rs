@@ -4,9 +4,6 @@ use std::fmt;
 
 use crate::{BuildError, DecodeError};
 
-/// The name of [`Family::BlockedBloom`] in options that earlier versions stored.
-const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
-
 /// A kind of filter. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -114,11 +111,11 @@ impl Family {
         }
     }
 
-    /// The family with a name, or with the name that it had before.
+    /// The family with a name.
     pub fn from_name(name: &str) -> Result<Self, BuildError> {
-        let current = if name == FORMER_BLOCKED_BLOOM_NAME { Self::BlockedBloom.name() } else { name };
-        Self::ALL.into_iter().find(|family| family.name() == current).ok_or_else(|| {
-            BuildError::UnknownFamily { name: name.to_owned(), known: Self::ALL.map(Self::name).join(", ") }
+        Self::ALL.into_iter().find(|family| family.name() == name).ok_or_else(|| BuildError::UnknownFamily {
+            name: name.to_owned(),
+            known: Self::ALL.map(Self::name).join(", "),
         })
     }
 

@@ -11,6 +11,8 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 pub use tamis_bits::mix64;
 use tamis_bits::{key_head, long_key_head};
 
+use crate::bit_string::BitString;
+
 /// Name of the digest function in the format.
 pub const DIGEST_NAME: &str = "rapidhash-v3-seeded";
 
@@ -53,7 +55,7 @@ impl Digester {
         let spare_bits = bit_count % 8;
         let digest = match key.get(..byte_count) {
             Some(prefix) if spare_bits == 0 => self.digest(prefix),
-            _ => self.digest_of_copy(key, byte_count, spare_bits),
+            _ => self.digest_of_copy(key, bit_count),
         };
         digest ^ length_mark(bit_count)
     }
@@ -115,33 +117,15 @@ impl Digester {
         word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
     }
 
-    /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes; the bits after it in the last byte
-    /// need not be zero.
-    #[inline]
-    pub(crate) fn masked_prefix_digest(&self, bytes: &mut [u8], bit_count: u32) -> u64 {
-        let spare_bits = bit_count % 8;
-        if spare_bits != 0
-            && let Some(last) = bytes.last_mut()
-        {
-            *last &= 0xff << (8 - spare_bits);
-        }
-        self.whole_byte_prefix_digest(bytes, bit_count)
-    }
-
     /// [`Digester::prefix_digest`] of a prefix that is given in whole bytes, the rest of the last one zero.
     #[inline]
     pub fn whole_byte_prefix_digest(&self, prefix: &[u8], bit_count: u32) -> u64 {
         self.digest(prefix) ^ length_mark(bit_count)
     }
 
-    fn digest_of_copy(&self, key: &[u8], byte_count: usize, spare_bits: u32) -> u64 {
-        let mut prefix: Vec<u8> = key.iter().copied().take(byte_count).collect();
-        prefix.resize(byte_count, 0);
-        if spare_bits != 0
-            && let Some(last) = prefix.last_mut()
-        {
-            *last &= 0xff << (8 - spare_bits);
-        }
+    fn digest_of_copy(&self, key: &[u8], bit_count: u32) -> u64 {
+        let mut prefix = vec![0; bit_count.div_ceil(8) as usize];
+        BitString::key(key).write_prefix(bit_count, &mut prefix);
         self.digest(&prefix)
     }
 }

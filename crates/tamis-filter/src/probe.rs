@@ -2,11 +2,11 @@
 //!
 //! A [`Probe`] computes its digest when the first filter needs it and never again: a lookup that the memtable answers
 //! computes none, a lookup over any number of tables computes one. A [`RangeProbe`] caches digests of prefixes where that is faster
-//! than to compute them again: of the first few short ones, and of all prefixes and keys longer than 64 bits.
+//! than to compute them again: of the first few, and of the last one of more than 64 bits of the lower bound.
 //!
 //! Both belong to one query on one thread (`Send`, not `Sync`). Tests and statistics read their counters.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 
 use tamis_bits::key_head;
 
@@ -201,73 +201,17 @@ fn cached_prefix_digest(
 
 /// Digests of prefixes that are cached without an allocation: more than a prefix Bloom filter uses.
 const FRONT_SLOTS: usize = 4;
-/// A prefix of at most 64 bits (its word and its length) and its digest under the seed of the database.
+/// A prefix or key (its last 64 bits and its length) and its digest under the seed of the database.
 #[derive(Debug, Clone, Copy)]
 struct WordMemo {
     word: u64,
     digest: u64,
-    /// Bits of the prefix plus one; 0 if the slot is empty.
+    /// Bits plus one, with bit 31 set for a key of more than 64 bits; 0 if the slot is empty.
     length: u32,
 }
 
 impl WordMemo {
     const NONE: Self = Self { word: 0, digest: 0, length: 0 };
-}
-
-/// Consecutive prefixes of one length of more than 64 bits, or consecutive keys of one length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// Bits of the prefixes, or of the keys.
-    pub(crate) bit_count: u32,
-    /// Whether they are whole keys, which have point digests.
-    pub(crate) is_key: bool,
-    /// The last 64 bits of the first of them that the range touches; the preceding ones are the lower bound's.
-    pub(crate) anchor: u64,
-}
-
-/// Digests of the members of a run computed so far; 0 for missing ones.
-#[derive(Debug)]
-struct RunMemo {
-    run: Run,
-    digests: Vec<u64>,
-}
-
-/// Maximum number of cached members of a run.
-const RUN_MAX: u64 = 1 << 12;
-/// Members by which the cache of a run grows.
-const RUN_UNIT: usize = 64;
-
-/// The digests of runs, which few queries need. Allocated on demand, so that other queries allocate nothing, and detect without a call that
-/// they have nothing to drop.
-#[derive(Debug)]
-struct Runs(OnceCell<Box<RefCell<Vec<RunMemo>>>>);
-
-impl Drop for Runs {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if let Some(runs) = self.0.take() {
-            drop_runs(runs);
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn drop_runs(runs: Box<RefCell<Vec<RunMemo>>>) {
-    drop(runs);
-}
-
-/// The cache of a run, with space for a number of members.
-fn memo_of(runs: &mut Vec<RunMemo>, run: Run, count: usize) -> &mut [u64] {
-    let index = runs.iter().position(|memo| memo.run == run).unwrap_or_else(|| {
-        runs.push(RunMemo { run, digests: Vec::new() });
-        runs.len() - 1
-    });
-    let Some(memo) = runs.get_mut(index) else { return &mut [] };
-    if memo.digests.len() < count {
-        memo.digests.resize(count, 0);
-    }
-    &mut memo.digests
 }
 
 /// A range to look up, and the digests of prefixes that filters used.
@@ -278,7 +222,6 @@ pub struct RangeProbe<'a> {
     point: OnceCell<Option<Probe<'a>>>,
     lower: Cell<PrefixMemo>,
     front: [Cell<WordMemo>; FRONT_SLOTS],
-    runs: Runs,
     digest_count: Cell<u32>,
     probe_count: Cell<u32>,
 }
@@ -293,7 +236,6 @@ impl<'a> RangeProbe<'a> {
             point: OnceCell::new(),
             lower: Cell::new(PrefixMemo::NONE),
             front: [const { Cell::new(WordMemo::NONE) }; FRONT_SLOTS],
-            runs: Runs(OnceCell::new()),
             digest_count: Cell::new(0),
             probe_count: Cell::new(0),
         }
@@ -346,7 +288,27 @@ impl<'a> RangeProbe<'a> {
     /// [`RangeProbe::word_prefix_digest`] under the seed of the database, for a word whose bits below the prefix are zero.
     #[inline(never)]
     pub(crate) fn other_word_digest(&self, word: u64, bit_count: u32) -> u64 {
-        let length = bit_count.saturating_add(1);
+        self.cached_digest(word, bit_count.saturating_add(1), |digester| {
+            digester.word_prefix_digest(word, bit_count)
+        })
+    }
+
+    /// The digest of a prefix of more than 64 bits, or of a key of so many, under the seed of the database: `digest` computes it. The bits before
+    /// `word`, the last ones, are those of the lower bound.
+    #[inline]
+    pub(crate) fn long_digest(
+        &self,
+        bit_count: u32,
+        is_key: bool,
+        word: u64,
+        digest: impl FnOnce(&Digester) -> u64,
+    ) -> u64 {
+        self.cached_digest(word, (bit_count + 1) | u32::from(is_key) << 31, digest)
+    }
+
+    /// The first digests of a query are cached.
+    #[inline(always)]
+    fn cached_digest(&self, word: u64, length: u32, digest: impl FnOnce(&Digester) -> u64) -> u64 {
         for slot in &self.front {
             let known = slot.get();
             if (known.word, known.length) == (word, length) {
@@ -354,13 +316,13 @@ impl<'a> RangeProbe<'a> {
             }
             if known.length == 0 {
                 self.add_digests(1);
-                let digest = self.digester.word_prefix_digest(word, bit_count);
+                let digest = digest(self.digester);
                 slot.set(WordMemo { word, digest, length });
                 return digest;
             }
         }
         self.add_digests(1);
-        self.digester.word_prefix_digest(word, bit_count)
+        digest(self.digester)
     }
 
     #[cold]
@@ -373,32 +335,6 @@ impl<'a> RangeProbe<'a> {
     #[inline]
     pub(crate) const fn seed(&self) -> u64 {
         self.digester.seed()
-    }
-
-    /// The digest of a member of a run, `offset` members after its anchor; `digest` computes it. Digests under the
-    /// database's seed are cached for the next filter; `foreign` is the digester of another seed.
-    #[inline]
-    pub(crate) fn run_digest(
-        &self,
-        foreign: Option<&Digester>,
-        run: Run,
-        offset: u64,
-        digest: impl FnOnce(&Digester) -> u64,
-    ) -> u64 {
-        if foreign.is_some() || offset >= RUN_MAX {
-            self.add_digests(1);
-            return digest(foreign.unwrap_or(self.digester));
-        }
-        let mut runs = self.runs.0.get_or_init(Box::default).borrow_mut();
-        let room = (offset as usize + 1).next_multiple_of(RUN_UNIT);
-        let Some(known) = memo_of(&mut runs, run, room).get_mut(offset as usize) else {
-            return digest(self.digester);
-        };
-        if *known == 0 {
-            self.add_digests(1);
-            *known = digest(self.digester);
-        }
-        *known
     }
 
     /// The digest of a prefix of any length of the lower bound; the last length above 64 bits is cached, too.

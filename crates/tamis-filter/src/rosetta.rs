@@ -20,7 +20,7 @@
 //! **Positions of bits.** A node of `d` bits has the digest of its first `d - 3` bits; its last three bits are its
 //! number among eight siblings. In a blocked level the digest selects the cache line, so eight siblings cost one line
 //! and one digest; in a standard level the bits may be anywhere. The digest depends on the key from its first bit on
-//! and is cached by [`crate::RangeProbe`], so that all tables of a query share it. Keys of the full level have no
+//! and that of at most 64 bits is cached by [`crate::RangeProbe`], so that all tables of a query share it. Keys of the full level have no
 //! siblings: each has the digest of its point.
 //!
 //! **Keys of any length.** If all keys have the same length (stored in the filter), the full level is the deepest
@@ -56,7 +56,7 @@
 //! Samples of more than 2,048 queries and of more than one query per four keys are thinned first.
 //!
 //! **Cost.** The builder stores the keys (8 bytes for integers of 8 bytes) and iterates over them once per level. A
-//! query allocates nothing in the filter; the digest cache belongs to the query.
+//! query allocates nothing in the filter, except the bytes of one prefix beyond 64 bits.
 
 mod builder;
 mod insert;

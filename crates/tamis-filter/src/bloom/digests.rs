@@ -81,6 +81,11 @@ impl DigestKeeper {
         self.order.accept(key)
     }
 
+    /// The last key.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        self.order.last()
+    }
+
     /// Stores the digest of a prefix of the key of a length in bytes.
     #[inline]
     pub(crate) fn push_prefix(&mut self, key: &[u8], length: usize) {

@@ -341,7 +341,7 @@ impl FilterBuilder for ProteusBuilder {
     }
 
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
-        if self.keys.len() > 0 {
+        if !self.keys.is_empty() {
             let (design, predicted) = self.choose(budget, samples)?;
             self.chosen = Some((budget, design, predicted));
         }
@@ -350,7 +350,7 @@ impl FilterBuilder for ProteusBuilder {
 
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
         budget.require(self.family.name())?;
-        if self.keys.len() == 0 {
+        if self.keys.is_empty() {
             let mut filter = vec![0; ENVELOPE_BYTES];
             Envelope::new(self.family, self.digester.seed(), 0, [0; PARAMETER_BYTES]).seal(&mut filter);
             return Ok(filter);

@@ -3,18 +3,9 @@
 use super::bloom::best_rate;
 use super::design::{BloomLayout, Design, Prediction, Prices, Stage, WHOLE_KEYS};
 use super::model::{Model, set_lines};
-use super::two_bloom_model::Pair;
+use super::two_bloom_model::{Expected, Pair};
 use crate::empty_query::EmptyQuery;
 use crate::{Family, steps};
-
-/// The expected result of a query.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Expected {
-    /// The probability that it passes.
-    pub(crate) rate: f64,
-    /// Tests in the first of two Bloom filters, and in the second or only one.
-    pub(super) tests: [f64; 2],
-}
 
 /// A design with the sizes and rates of its stages.
 #[derive(Debug)]

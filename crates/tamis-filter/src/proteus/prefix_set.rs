@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use tamis_bits::kernel::Steps;
-use tamis_bits::{Ascending, BitBuilder, BitmapShape, Bits, EliasFanoShape, bitmap, elias_fano};
+use tamis_bits::{Ascending, BitBuilder, Bits, bitmap, elias_fano};
 
 use super::design::SetForm;
 use super::layout::{LEVEL_BYTES, SetPart, SetShape};
@@ -29,7 +29,6 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub(super) const FIRST: Self = Self { has_first: true, has_between: false, has_last: false };
     const BETWEEN: Self = Self { has_first: false, has_between: true, has_last: false };
 }
 
@@ -143,54 +142,29 @@ impl<'a> SetView<'a> {
         self.integer_ends(lower >> shift, upper >> shift)
     }
 
+    /// A lookup for each end and for those between them: few ranges have several prefixes and one of them in the set.
     #[inline(always)]
     fn integer_ends(&self, first: u64, last: u64) -> Ends {
-        let Some(high) = last.checked_sub(self.part.least) else { return Ends::default() };
-        // The set contains no prefix below the least one or above the greatest.
-        let (low, is_below) = match first.checked_sub(self.part.least) {
-            Some(low) => (low, false),
-            None => (0, true),
-        };
-        if low > self.part.last {
-            return Ends::default();
-        }
-        match &self.part.shape {
-            SetShape::Bitmap(shape) => self.bitmap_ends(shape, low, high, is_below),
-            SetShape::EliasFano(shape) => self.elias_fano_ends(shape, low, high, is_below),
-            SetShape::Trie(_) => Ends::BETWEEN,
-        }
-    }
-
-    #[inline(always)]
-    fn bitmap_ends(&self, shape: &BitmapShape, low: u64, high: u64, is_below: bool) -> Ends {
-        let Some(integers) = shape.view(self.bytes) else { return Ends::BETWEEN };
-        let has_first = !is_below && integers.contains(low);
-        if low == high && !is_below {
-            return Ends { has_first, ..Ends::default() };
-        }
-        let after_first = if is_below { 0 } else { low + 1 };
-        let has_between = high.checked_sub(1).is_some_and(|last| integers.has_between(after_first, last));
-        Ends { has_first, has_between, has_last: integers.contains(high) }
-    }
-
-    #[inline(always)]
-    fn elias_fano_ends(&self, shape: &EliasFanoShape, low: u64, high: u64, is_below: bool) -> Ends {
-        let Some(integers) = shape.view(self.bytes) else { return Ends::BETWEEN };
-        let Some((index, found)) = integers.successor(low) else { return Ends::default() };
-        if found > high {
-            return Ends::default();
-        }
-        if found != low || is_below {
-            return Ends { has_first: false, has_between: found < high, has_last: found == high };
-        }
-        if low == high {
-            return Ends::FIRST;
-        }
-        let next = integers.get(index + 1);
         Ends {
-            has_first: true,
-            has_between: next.is_some_and(|next| next < high),
-            has_last: next == Some(high),
+            has_first: self.has_integer(first, first),
+            has_between: last.saturating_sub(first) > 1 && self.has_integer(first + 1, last - 1),
+            has_last: last != first && self.has_integer(last, last),
+        }
+    }
+
+    /// Whether the set contains an integer from one to another; `true` if it refers to bytes beyond its end.
+    #[inline(always)]
+    fn has_integer(&self, first: u64, last: u64) -> bool {
+        // The set contains no prefix below the least one or above the greatest.
+        let (low, high) = (first.saturating_sub(self.part.least), last.checked_sub(self.part.least));
+        let Some(high) = high.filter(|_| low <= self.part.last) else { return false };
+        match &self.part.shape {
+            SetShape::Bitmap(shape) => shape.view(self.bytes).is_none_or(|set| set.has_between(low, high)),
+            SetShape::EliasFano(shape) => {
+                let found = shape.view(self.bytes).map(|set| set.successor(low));
+                found.is_none_or(|found| found.is_some_and(|(_, found)| found <= high))
+            }
+            SetShape::Trie(_) => true,
         }
     }
 

@@ -26,7 +26,7 @@ const CACHED_RUN: u64 = 4;
 /// Longest prefix that is hashed without a heap allocation.
 const STACK_BYTES: usize = 256;
 
-/// What a query needs of an end besides the counts of prefixes.
+/// An end of a range, with the methods that only queries need.
 pub(super) trait QueryEnd: RangeEnd {
     /// Prefixes in the first batch of a run; later batches are full. Small where a digest is expensive, because a match ends the run.
     const FIRST_BATCH: usize;
@@ -360,16 +360,13 @@ impl<'d, 'p> RunDigests<'d, 'p> {
                     *word = word.wrapping_add(1 << (64 - bits));
                 }
             }
-            NextPrefix::Word { word, mark } => match bits.div_ceil(8) {
-                8 => fill::<8>(digester, bits, word, *mark, slots),
-                7 => fill::<7>(digester, bits, word, *mark, slots),
-                6 => fill::<6>(digester, bits, word, *mark, slots),
-                5 => fill::<5>(digester, bits, word, *mark, slots),
-                4 => fill::<4>(digester, bits, word, *mark, slots),
-                3 => fill::<3>(digester, bits, word, *mark, slots),
-                2 => fill::<2>(digester, bits, word, *mark, slots),
-                _ => fill::<1>(digester, bits, word, *mark, slots),
-            },
+            NextPrefix::Word { word, mark } => {
+                let byte_count = bits.div_ceil(8);
+                for slot in &mut *slots {
+                    *slot = digester.short_digest(*word, byte_count) ^ *mark;
+                    *word = word.wrapping_add(1 << (64 - bits));
+                }
+            }
             NextPrefix::Head(head) => {
                 for slot in &mut *slots {
                     *slot = digester.long_word_prefix_digest(*head, bits);
@@ -418,17 +415,6 @@ fn fill_long(
         *slot = digester.whole_byte_prefix_digest(prefix, bits);
         advance(prefix, bits, 1);
     }
-}
-
-/// Digests of consecutive prefixes of `BYTES` bytes.
-#[inline(always)]
-fn fill<const BYTES: usize>(digester: &Digester, bits: u32, word: &mut u64, mark: u64, slots: &mut [u64]) {
-    let mut next = *word;
-    for slot in slots {
-        *slot = digester.head_digest::<BYTES>(next) ^ mark;
-        next = next.wrapping_add(1 << (64 - bits));
-    }
-    *word = next;
 }
 
 /// A query for a key, compiled for the processor.

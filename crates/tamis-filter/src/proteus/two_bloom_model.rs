@@ -16,8 +16,16 @@
 //! prefix passes the first filter that has more prefixes below it than those of keys leave of the cap, and is taken to pass if the mean number of
 //! tests below the other prefixes exceeds it.
 
-use super::expected::Expected;
 use crate::empty_query::EmptyQuery;
+
+/// The expected result of a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Expected {
+    /// The probability that it passes.
+    pub(crate) rate: f64,
+    /// Tests in the first of two Bloom filters, and in the second or only one.
+    pub(super) tests: [f64; 2],
+}
 
 /// Two lengths, two rates, and the values that follow from them for all queries.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ use tamis_bits::key_head;
 
 use super::layout::{FULL_DEPTH, Level};
 use super::level::{BATCH_NODES, sibling_bits};
+use crate::bit_string::{BitString, mask_last};
 use crate::{Digester, KeySet};
 
 /// Sets the bits of all keys; `payload` is that of the filter.
@@ -42,18 +43,16 @@ fn insert_long(keys: &KeySet, digester: &Digester, batch: &mut Batch<'_>) {
     let depth = batch.level.depth;
     let length = depth as usize / 8;
     let sibling_mask = (1 << sibling_bits(depth)) - 1;
-    let (mut prefix, mut before): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+    let (mut prefix, mut before) = (vec![0; length], Vec::new());
     for key in keys.iter() {
-        prefix.clear();
-        prefix.extend(key.iter().copied().take(length));
-        prefix.resize(length, 0);
+        BitString::key(key).write_prefix(depth, &mut prefix);
         if prefix == before {
             continue;
         }
         before.clone_from(&prefix);
         let sibling = u64::from(prefix.last().copied().unwrap_or(0)) & sibling_mask;
-        let digest = digester.masked_prefix_digest(&mut prefix, depth - sibling_bits(depth));
-        batch.push(digest, sibling);
+        mask_last(&mut prefix, depth - sibling_bits(depth));
+        batch.push(digester.whole_byte_prefix_digest(&prefix, depth - sibling_bits(depth)), sibling);
     }
 }
 

@@ -11,9 +11,6 @@ use crate::envelope::{self, Envelope};
 use crate::filter::envelope_methods;
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
 
-/// The greatest number of a formula by which former builders chose the levels; it changes no answer.
-const FORMULA_MAX: u8 = 5;
-
 /// A filter of [`crate::Family::Rosetta`].
 #[derive(Debug, Clone)]
 pub struct RosettaFilter<D> {
@@ -30,15 +27,15 @@ pub struct RosettaFilter<D> {
 
 impl<D: AsRef<[u8]>> RosettaFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
-        let [level_count, formula] = envelope::parameter(&envelope.parameters, 0);
+        let [level_count, reserved] = envelope::parameter(&envelope.parameters, 0);
         let key_bytes = u32::from(u16::from_le_bytes(envelope::parameter(&envelope.parameters, 2)));
         let predicted = envelope::predicted_fpr(&envelope.parameters)?;
         let probe_cap = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
         let [is_cut] = envelope::parameter(&envelope.parameters, 12);
         envelope::check_reserved(&envelope.parameters, 13)?;
         let refuse = |field, got| Err(DecodeError::Field { field, got });
-        if formula > FORMULA_MAX {
-            return refuse("formula", u64::from(formula));
+        if reserved != 0 {
+            return refuse("reserved", u64::from(reserved));
         }
         if !(1..=PROBE_CAP_MAX).contains(&probe_cap) {
             return refuse("probe_cap", u64::from(probe_cap));

@@ -451,7 +451,7 @@ fn every_field_out_of_range_is_refused_by_name() {
     let parameters: [(usize, &[u8], &str); 8] = [
         (0, &[17], "level_count"),
         (0, &[3], "byte_count"),
-        (1, &[6], "formula"),
+        (1, &[1], "reserved"),
         (4, &2.0_f32.to_le_bytes(), "predicted_fpr"),
         (4, &f32::NAN.to_le_bytes(), "predicted_fpr"),
         (8, &0_u32.to_le_bytes(), "probe_cap"),

@@ -3,7 +3,6 @@
 use super::layout::{FULL_DEPTH, Level};
 use super::level::{SIBLING_BITS, sibling_bits};
 use crate::bounds::Bounds;
-use crate::probe::Run;
 use crate::{Digester, RangeProbe};
 
 /// Nodes that are probed together: one for each bit of a mask.
@@ -169,7 +168,7 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             return Some(End::Node { depth, node: nodes.foremost::<IS_FORWARD>(), is_limited: true });
         }
         self.rest -= asked;
-        let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes), ..nodes };
+        let mut passed = Nodes { mask: self.ask(level, depth, nodes), ..nodes };
         if passed.mask == 0 {
             return None;
         }
@@ -215,9 +214,9 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         self.visit(index + 1, span, (start, end))
     }
 
-    /// Those of the nodes that may contain a key. `anchor` is the first node of the range at that depth.
+    /// Those of the nodes that may contain a key.
     #[inline]
-    fn ask(&mut self, level: &Level, depth: u32, anchor: u64, nodes: Nodes) -> u64 {
+    fn ask(&mut self, level: &Level, depth: u32, nodes: Nodes) -> u64 {
         let bits = level.bits(self.tree.payload);
         let (mut rest, mut offset, mut passed) = (nodes.mask, 0, 0);
         while rest != 0 {
@@ -233,12 +232,12 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
                     let number = each.trailing_zeros();
                     each &= each - 1;
                     if let Some(digest) = digests.get_mut(number as usize) {
-                        *digest = self.key_digest(depth, anchor, first.wrapping_add(u64::from(number)));
+                        *digest = self.key_digest(depth, first.wrapping_add(u64::from(number)));
                     }
                 }
                 level.held_keys(bits, &digests, wanted)
             } else {
-                level.held_siblings(bits, self.group_digest(depth, anchor, first), wanted)
+                level.held_siblings(bits, self.group_digest(depth, first), wanted)
             };
             passed |= u64::from(held) << offset;
             rest &= !0xff;
@@ -248,9 +247,9 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// The digest that a node shares with its siblings.
     #[inline]
-    fn group_digest(&mut self, depth: u32, anchor: u64, node: u64) -> u64 {
+    fn group_digest(&mut self, depth: u32, node: u64) -> u64 {
         if depth > 64 {
-            return self.long_digest(depth, false, anchor >> SIBLING_BITS, node >> SIBLING_BITS);
+            return self.long_digest(depth, false, node >> SIBLING_BITS);
         }
         let sibling_bits = sibling_bits(depth);
         let group_bits = depth - sibling_bits;
@@ -265,9 +264,9 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// The digest of a whole key. Those of up to eight bytes are computed again for every table, which is faster than to cache them.
     #[inline]
-    fn key_digest(&mut self, depth: u32, anchor: u64, node: u64) -> u64 {
+    fn key_digest(&mut self, depth: u32, node: u64) -> u64 {
         if depth > 64 {
-            return self.long_digest(depth, true, anchor, node);
+            return self.long_digest(depth, true, node);
         }
         self.probe.add_digests(1);
         let digester = self.foreign.as_deref().unwrap_or(self.probe.digester());
@@ -276,13 +275,14 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
 
     /// Nodes deeper than 64 bits: the bytes before the window are those of the lower bound.
     #[cold]
-    fn long_digest(&mut self, depth: u32, is_full: bool, anchor: u64, number: u64) -> u64 {
+    fn long_digest(&mut self, depth: u32, is_full: bool, number: u64) -> u64 {
         let mut bytes = std::mem::take(&mut self.front);
         let front = depth as usize / 8 - 8;
-        self.bounds.copy_front(front, &mut bytes);
-        bytes.resize(front + 8, 0);
+        if bytes.len() != front + 8 {
+            self.bounds.copy_front(front, &mut bytes);
+            bytes.resize(front + 8, 0);
+        }
         let sibling_bits = if is_full { 0 } else { SIBLING_BITS };
-        let run = Run { bit_count: depth - sibling_bits, is_key: is_full, anchor };
         if let Some(tail) = bytes.last_chunk_mut::<8>() {
             *tail = (number << sibling_bits).to_be_bytes();
         }
@@ -290,10 +290,16 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
             if is_full {
                 digester.digest(&bytes)
             } else {
-                digester.masked_prefix_digest(&mut bytes, depth - sibling_bits)
+                digester.whole_byte_prefix_digest(&bytes, depth - sibling_bits)
             }
         };
-        let digest = self.probe.run_digest(self.foreign.as_deref(), run, number.wrapping_sub(anchor), digest);
+        let digest = match self.foreign.as_deref() {
+            None => self.probe.long_digest(depth - sibling_bits, is_full, number, digest),
+            Some(foreign) => {
+                self.probe.add_digests(1);
+                digest(foreign)
+            }
+        };
         self.front = bytes;
         digest
     }

@@ -19,14 +19,6 @@ fn errors_of_unknown_names_list_the_known_ones() {
 }
 
 #[test]
-fn blocked_bloom_has_its_former_name_as_an_alias() {
-    for name in ["cache-local", "cache-local:probes=5"] {
-        let spec: FilterSpec = name.parse().expect("an alias");
-        assert_eq!(spec.to_string(), name.replace("cache-local", "blocked-bloom"));
-    }
-}
-
-#[test]
 fn impossible_values_are_refused() {
     for value in ["0", "17", "x", "", "-1"] {
         let error = builder_error(&format!("blocked-bloom:probes={value}"));

@@ -32,19 +32,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// The result of a node at which the shared bytes of the bounds of a range end.
-pub(super) enum AtNode {
-    Answer(bool),
-    /// The bounds diverge: the labels at them and between them.
-    Divergence(Divergence),
-}
-
-/// The number of bytes that the bounds of a range share.
-#[inline(always)]
-pub(super) fn shared_by_bounds(range: &KeyRange<'_>) -> usize {
-    range.upper_bytes().map_or(0, |upper| shared_bytes(range.lower_bytes(), upper))
-}
-
 /// Whether no byte string is in a range whose bounds share exactly `shared` bytes: usually the next bytes decide.
 #[inline(always)]
 fn is_empty(range: &KeyRange<'_>, shared: usize) -> bool {
@@ -106,13 +93,10 @@ impl<S: Steps> View<'_, S> {
     /// Whether the key of a leaf may be the probe's.
     #[inline(always)]
     fn may_equal(&self, leaf: Leaf, depth: usize, probe: &Probe<'_>) -> bool {
-        self.widths.width() == 0 || self.may_equal_at(self.trie.leaf_number(leaf), depth, probe)
-    }
-
-    /// [`View::may_equal`] for the number of a leaf of a filter with suffixes.
-    #[inline(always)]
-    pub(super) fn may_equal_at(&self, leaf_index: u64, depth: usize, probe: &Probe<'_>) -> bool {
-        let Some(field) = self.field_at(leaf_index) else { return true };
+        if self.widths.width() == 0 {
+            return true;
+        }
+        let Some(field) = self.field_at(self.trie.leaf_number(leaf)) else { return true };
         let SuffixBits { hash, real } = self.widths;
         if self.compared != 0 {
             // Both begin at the highest bit: differences below the compared bits are ignored.
@@ -167,39 +151,21 @@ impl<S: Steps> View<'_, S> {
     /// Whether a key may be in a range.
     #[inline(always)]
     pub(super) fn may_contain_range(&self, range: &KeyRange<'_>) -> bool {
-        let shared = shared_by_bounds(range);
-        let Some(path) = range.lower_bytes().get(..shared) else { return true };
-        match self.trie.walk(path) {
-            WalkResult::Absent => false,
-            WalkResult::Leaf(leaf, depth) => self.may_contain_at_leaf(leaf, depth, range, shared),
-            WalkResult::Node(node) => match self.at_node(node, range, shared) {
-                AtNode::Answer(answer) => answer,
-                AtNode::Divergence(divergence) => self.may_contain_below(divergence, shared + 1, range),
-            },
-        }
-    }
-
-    /// Whether a key may be in a range whose shared bytes lead to a leaf.
-    #[inline(always)]
-    pub(super) fn may_contain_at_leaf(
-        &self,
-        leaf: Leaf,
-        depth: usize,
-        range: &KeyRange<'_>,
-        shared: usize,
-    ) -> bool {
-        self.may_be_between(leaf, depth, range.lower_bytes(), range.upper) && !is_empty(range, shared)
-    }
-
-    /// The same if they lead to a node.
-    #[inline(always)]
-    pub(super) fn at_node(&self, node: Node, range: &KeyRange<'_>, shared: usize) -> AtNode {
         let lower = range.lower_bytes();
+        let shared = range.upper_bytes().map_or(0, |upper| shared_bytes(lower, upper));
+        let Some(path) = lower.get(..shared) else { return true };
+        let node = match self.trie.walk(path) {
+            WalkResult::Absent => return false,
+            WalkResult::Leaf(leaf, depth) => {
+                return self.may_be_between(leaf, depth, lower, range.upper) && !is_empty(range, shared);
+            }
+            WalkResult::Node(node) => node,
+        };
         let upper = range.upper_bytes().and_then(|upper| upper.get(shared));
-        AtNode::Answer(match (lower.get(shared), upper) {
+        match (lower.get(shared), upper) {
             // A label between the bounds is cheaper to find than a key below them.
             (Some(low), Some(high)) if low < high => {
-                return AtNode::Divergence(self.trie.divergence(node, *low, *high));
+                self.may_contain_below(self.trie.divergence(node, *low, *high), shared + 1, range)
             }
             (Some(_), Some(_)) => false,
             (None, _) => {
@@ -208,17 +174,12 @@ impl<S: Steps> View<'_, S> {
             }
             // Everything below begins with the upper bound: the range is empty unless the bound is open or a prefix.
             (Some(_), None) => self.has_from(node, shared, lower) && !range.is_empty(),
-        })
+        }
     }
 
     /// Whether a key may be between two bounds that diverge at a node, at the byte before `depth`.
     #[inline(always)]
-    pub(super) fn may_contain_below(
-        &self,
-        divergence: Divergence,
-        depth: usize,
-        range: &KeyRange<'_>,
-    ) -> bool {
+    fn may_contain_below(&self, divergence: Divergence, depth: usize, range: &KeyRange<'_>) -> bool {
         if divergence.has_between {
             return true;
         }

@@ -49,7 +49,7 @@ fn frozen(name: &str, written: &[u8]) -> Vec<u8> {
 }
 
 /// Filters whose design came from a former model: their format is unchanged, and they open and answer.
-const OLDER_DESIGNS: [&str; 3] = ["filter-rosetta", "filter-rosetta-variable", "filter-rosetta-optimised"];
+const OLDER_DESIGNS: [&str; 1] = ["filter-rosetta"];
 
 fn specs() -> Vec<(String, FilterSpec)> {
     // Not of Rosetta, whose model may change: its unit tests set the levels of a frozen filter.

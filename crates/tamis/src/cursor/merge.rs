@@ -638,7 +638,6 @@ impl<C: Cursor> MergeCursor<C> {
             let hint = target.prepare(&mut lane.cursor, needed.as_ref(), &mut bound)?;
             lane.defer(hint, bound, target, is_covered);
         }
-        drop(needed);
         for lane in self.lanes.iter_mut().filter(|lane| lane.pending.is_none() && !lane.is_cut) {
             target.seek(&mut lane.cursor)?;
             lane.refresh(target.direction());

@@ -21,8 +21,6 @@ const SLACK_BYTES: u64 = 64;
 pub struct PrefixBuilder {
     keys: DigestKeeper,
     set: PrefixSet,
-    /// The last key.
-    last: Vec<u8>,
     probe_count: Option<u32>,
 }
 
@@ -44,7 +42,7 @@ impl PrefixBuilder {
         let is_possible = |count: &u32| lines::is_possible_probe_count(*count);
         let probe_count = parameters.take(PROBES, lines::PROBES_EXPECTED, is_possible)?;
         parameters.finish("bytes, separator, points, probes")?;
-        Ok(Self { keys: DigestKeeper::new(seed), set, last: Vec::new(), probe_count })
+        Ok(Self { keys: DigestKeeper::new(seed), set, probe_count })
     }
 
     /// The number of cache lines for a budget. A set is stored after them, within the budget.
@@ -71,7 +69,7 @@ impl FilterBuilder for PrefixBuilder {
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
         let shared = match self.keys.key_count() {
             0 => 0,
-            _ => tamis_bits::common_prefix_length(&self.last, key),
+            _ => tamis_bits::common_prefix_length(self.keys.last_key(), key),
         };
         if !self.keys.accept(key)? {
             return Ok(());
@@ -80,8 +78,6 @@ impl FilterBuilder for PrefixBuilder {
         if self.set.has_points {
             self.keys.push_key(key);
         }
-        self.last.clear();
-        self.last.extend_from_slice(key);
         Ok(())
     }
 
@@ -90,7 +86,7 @@ impl FilterBuilder for PrefixBuilder {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.keys.memory_bytes() + self.last.capacity()
+        self.keys.memory_bytes()
     }
 
     fn finish(&self, budget: Budget, _samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
