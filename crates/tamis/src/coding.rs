@@ -36,6 +36,30 @@ impl StreamedChecksum {
     }
 }
 
+/// Declares an enum whose variants are numbers of a format, and `from_number`: the variant of a number that this version knows.
+macro_rules! numbered {
+    ($(#[$meta:meta])* $visibility:vis enum $name:ident: $number:ty {
+        $($(#[$variant_meta:meta])* $variant:ident = $value:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr($number)]
+        $visibility enum $name {
+            $($(#[$variant_meta])* $variant = $value,)*
+        }
+
+        impl $name {
+            $visibility const fn from_number(number: $number) -> Option<Self> {
+                match number {
+                    $($value => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use numbered;
+
 pub(crate) fn put_u16(target: &mut Vec<u8>, value: u16) {
     target.extend_from_slice(&value.to_le_bytes());
 }

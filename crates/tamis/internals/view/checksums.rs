@@ -3,7 +3,7 @@
 use crate::{
     coding::{Decoder, checksum},
     table::{
-        format::{FOOTER_LENGTH, KIND_PAGE_INDEX, KIND_VIEW, SECTION_HEADER_LENGTH},
+        format::{FOOTER_LENGTH, SECTION_HEADER_LENGTH, SectionKind},
         section::SectionRecord,
     },
 };
@@ -25,6 +25,13 @@ pub(crate) fn directory_of(bytes: &[u8]) -> (usize, usize) {
     (u64_at(bytes, footer + 16), u64_at(bytes, footer + 24))
 }
 
+/// Corrects the checksum of the directory.
+pub(crate) fn correct_directory_checksum(bytes: &mut [u8]) {
+    let (offset, length) = directory_of(bytes);
+    let sum = checksum(offset as u64, bytes.get(offset + 8..offset + length).unwrap_or_default());
+    put_u64_at(bytes, offset, sum);
+}
+
 /// The records of the directory.
 pub(crate) fn records_of(bytes: &[u8]) -> Vec<SectionRecord> {
     let (offset, length) = directory_of(bytes);
@@ -34,20 +41,22 @@ pub(crate) fn records_of(bytes: &[u8]) -> Vec<SectionRecord> {
     while let (Some(kind), Some(flags), Some(offset), Some(length)) =
         (source.take_u32(), source.take_u32(), source.take_u64(), source.take_u64())
     {
-        records.push(SectionRecord { kind, flags, offset, length });
+        let kind = SectionKind::from_number(kind);
+        records.extend(kind.map(|kind| SectionRecord { kind, flags, offset, length }));
     }
     records
 }
 
 /// Offset and length of the first section of a kind.
-pub(crate) fn section_of(bytes: &[u8], kind: u32) -> Option<(usize, usize)> {
+pub(crate) fn section_of(bytes: &[u8], kind: SectionKind) -> Option<(usize, usize)> {
     let found = records_of(bytes).into_iter().find(|record| record.kind == kind)?;
     Some((found.offset as usize, found.length as usize))
 }
 
 /// Offset and length of the sections for header and page index.
 pub(crate) fn sections(bytes: &[u8]) -> [(usize, usize); 2] {
-    [KIND_VIEW, KIND_PAGE_INDEX].map(|kind| section_of(bytes, kind).unwrap_or((bytes.len(), 0)))
+    [SectionKind::View, SectionKind::PageIndex]
+        .map(|kind| section_of(bytes, kind).unwrap_or((bytes.len(), 0)))
 }
 
 /// Pages of an intact view.

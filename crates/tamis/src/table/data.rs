@@ -16,10 +16,7 @@ use tamis_vfs::{Access, File, Mapping};
 use super::{
     block::Layout,
     environment::{ReadCost, TableEnvironment},
-    format::{
-        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        CONTENT_LENGTH_MAX,
-    },
+    format::{BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, CONTENT_LENGTH_MAX, StoredAs},
     index::Index,
     read_ahead::{RawBlock, ReadAhead},
     section::Source,
@@ -207,7 +204,7 @@ impl DataBlocks {
         if self.is_verified(block) {
             cost.cache_hits += 1;
         } else {
-            if bytes.get(13).is_none_or(|&compression| compression != COMPRESSION_NONE) {
+            if bytes.get(13).is_none_or(|&compression| compression != StoredAs::Plain as u8) {
                 return Ok(None);
             }
             verify_block(&self.source, offset, bytes)?;
@@ -286,7 +283,7 @@ impl DataBlocks {
         let RawBlock { bytes, start, length } = raw;
         let raw = bytes.get(start..start + length).unwrap_or_default();
         let header = verify_block(&self.source, offset, raw)?;
-        if header.compression != COMPRESSION_NONE {
+        if header.compression != StoredAs::Plain {
             return self.decompress(offset, &header, raw);
         }
         let start = (start + BLOCK_HEADER_LENGTH) as u32;
@@ -296,7 +293,7 @@ impl DataBlocks {
     /// Verifies the bytes of a block at `offset` of the file; the content is copied.
     pub(super) fn decode(&self, offset: u64, raw: &[u8]) -> Result<CachedBlock> {
         let header = verify_block(&self.source, offset, raw)?;
-        if header.compression != COMPRESSION_NONE {
+        if header.compression != StoredAs::Plain {
             return self.decompress(offset, &header, raw);
         }
         let content = raw.get(BLOCK_HEADER_LENGTH..).and_then(|rest| rest.get(..header.length as usize));
@@ -309,7 +306,7 @@ impl DataBlocks {
         let mut content: Arc<[u8]> = std::iter::repeat_n(0, content_length).collect();
         let target = Arc::get_mut(&mut content).unwrap_or_default();
         let written = match header.compression {
-            COMPRESSION_LZ4 => {
+            StoredAs::Lz4 => {
                 lz4_flex::block::decompress_into(stored, target).map_err(|error| error.to_string())
             }
             _ => zstandard::decompress(stored, target, &self.source.path)?,
@@ -333,7 +330,7 @@ fn prefetch_search(block: &[u8]) {
 
 struct BlockHeader {
     length: u32,
-    compression: u8,
+    compression: StoredAs,
 }
 
 /// Checks checksum, kind, compression, length and padding of a block's bytes at `offset`.
@@ -350,16 +347,15 @@ fn verify_block(source: &Source, offset: u64, bytes: &[u8]) -> Result<BlockHeade
     else {
         return Err(damaged("16 bytes", bytes.len().to_string()));
     };
-    if kind != BLOCK_KIND_ENTRIES || compression > COMPRESSION_ZSTD || zero != 0 {
-        return Err(damaged(
-            "entries, compression 0 to 2",
-            format!("kind {kind}, compression {compression}"),
-        ));
-    }
+    let known = StoredAs::from_number(compression).filter(|_| kind == BLOCK_KIND_ENTRIES && zero == 0);
+    let Some(compression) = known else {
+        let got = format!("kind {kind}, compression {compression}");
+        return Err(damaged("entries, compression 0 to 2", got));
+    };
     if length as usize > CONTENT_LENGTH_MAX {
         return Err(damaged("content of at most 268,566,528 bytes", length.to_string()));
     }
-    if compression == COMPRESSION_NONE {
+    if compression == StoredAs::Plain {
         let padding = fields.rest().get(length as usize..);
         if padding.is_none_or(|padding| padding.iter().any(|&byte| byte != 0)) {
             return Err(damaged("content and zero padding", format!("content of {length} bytes")));

@@ -8,10 +8,7 @@ use super::{
     environment::TableEnvironment,
     filter_block::BuiltFilters,
     filter_choice::FilterChoice,
-    format::{
-        FILTER_MAGIC, FILTER_VERSION, KIND_FILTER, KIND_FILTER_CHOICE, KIND_LAST, KIND_OWNER,
-        SECTION_ALIGNMENT, SECTION_PASSABLE,
-    },
+    format::{FILTER_MAGIC, FILTER_VERSION, SECTION_ALIGNMENT, SECTION_PASSABLE, SectionKind},
     properties::TableProperties,
     section::{SectionRecord, Source, put_directory_and_footer, put_section},
 };
@@ -69,10 +66,10 @@ pub(crate) fn write_filter_file(
     built: &BuiltFilters,
 ) -> Result<u64> {
     let mut bytes = Vec::new();
-    let mut records = vec![put_section(&mut bytes, 0, KIND_OWNER, 0, &owner.encode())];
+    let mut records = vec![put_section(&mut bytes, 0, SectionKind::Owner, 0, &owner.encode())];
     let choice = built.choice.as_ref().map(FilterChoice::encode);
-    let filters = built.filters.iter().map(|filter| (KIND_FILTER, filter));
-    for (kind, body) in filters.chain(choice.iter().map(|choice| (KIND_FILTER_CHOICE, choice))) {
+    let filters = built.filters.iter().map(|filter| (SectionKind::Filter, filter));
+    for (kind, body) in filters.chain(choice.iter().map(|choice| (SectionKind::FilterChoice, choice))) {
         bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
         let offset = bytes.len() as u64;
         records.push(put_section(&mut bytes, offset, kind, SECTION_PASSABLE, body));
@@ -105,20 +102,25 @@ pub(super) fn open_filter_file(
     owner: FilterOwner,
 ) -> Result<(Source, Vec<SectionRecord>)> {
     let source = environment.open_file(FileName::Filter(number))?;
-    let mut records = source.directory(FILTER_MAGIC, KIND_LAST)?.records;
-    let missing = |kind| {
-        source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
+    let mut records = source.directory(FILTER_MAGIC)?.records;
+    let missing = |kind: SectionKind| {
+        source.damaged(
+            source.length,
+            "section directory",
+            format!("a section of kind {}", kind as u32),
+            "none",
+        )
     };
-    let owner_record = records.iter().find(|record| record.kind == KIND_OWNER);
-    let owner_record = *owner_record.ok_or_else(|| missing(KIND_OWNER))?;
+    let owner_record = records.iter().find(|record| record.kind == SectionKind::Owner);
+    let owner_record = *owner_record.ok_or_else(|| missing(SectionKind::Owner))?;
     let found = FilterOwner::decode(source.section(&owner_record)?.as_ref());
     if found != Some(owner) {
         return Err(source.damaged(owner_record.offset, "owner", format!("{owner:?}"), format!("{found:?}")));
     }
     // Without filters only if the store chose none.
-    if !records.iter().any(|record| [KIND_FILTER, KIND_FILTER_CHOICE].contains(&record.kind)) {
-        return Err(missing(KIND_FILTER));
+    if !records.iter().any(|record| [SectionKind::Filter, SectionKind::FilterChoice].contains(&record.kind)) {
+        return Err(missing(SectionKind::Filter));
     }
-    records.retain(|record| [KIND_FILTER, KIND_FILTER_CHOICE].contains(&record.kind));
+    records.retain(|record| [SectionKind::Filter, SectionKind::FilterChoice].contains(&record.kind));
     Ok((source, records))
 }

@@ -18,7 +18,7 @@ use super::{
     filter_block::FilterBlock,
     filter_choice::FilterChoice,
     filter_file::{FilterOwner, open_filter_file},
-    format::{KIND_FILTER, KIND_FILTER_CHOICE},
+    format::SectionKind,
     section::{SectionRecord, Source},
 };
 use crate::{
@@ -241,7 +241,7 @@ impl FilterSet {
             match open_filter_file(environment, number, owner) {
                 Ok((source, records)) => {
                     let set = Self::of_file(environment, &source, &records, Place::File(number), hotness);
-                    let chose_none = records.iter().all(|record| record.kind != KIND_FILTER);
+                    let chose_none = records.iter().all(|record| record.kind != SectionKind::Filter);
                     if chose_none || !set.is_empty() {
                         return set;
                     }
@@ -263,9 +263,9 @@ impl FilterSet {
         hotness: &Arc<Hotness>,
     ) -> Self {
         let of_kind = |kind| records.iter().filter(move |record| record.kind == kind).copied();
-        let records: Vec<_> = of_kind(KIND_FILTER).collect();
+        let records: Vec<_> = of_kind(SectionKind::Filter).collect();
         let filters = usable(environment, source, &records, place, hotness);
-        let choice = of_kind(KIND_FILTER_CHOICE).next().map(|record| (place, record));
+        let choice = of_kind(SectionKind::FilterChoice).next().map(|record| (place, record));
         let is_whole_file = filters.len() == records.len();
         let is_evictable = filters.iter().any(|filter| filter.fixed().is_none());
         let asked_for_points = asked_for_points(&filters, choice.is_some());
@@ -434,7 +434,7 @@ impl FilterSet {
             return Ok(());
         }
         let (source, records) = open_filter_file(environment, number, owner)?;
-        let mut filters = records.iter().filter(|record| record.kind == KIND_FILTER);
+        let mut filters = records.iter().filter(|record| record.kind == SectionKind::Filter);
         filters.try_for_each(|record| open_block(&source, record).map(drop))
     }
 }

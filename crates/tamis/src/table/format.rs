@@ -1,6 +1,9 @@
 //! Constants of tables and filter files; `docs/format/table.md` defines them.
 
-use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
+use crate::{
+    coding::numbered,
+    key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX},
+};
 
 /// Tables of a store.
 pub(super) const VERSION: u32 = 7;
@@ -22,25 +25,37 @@ pub(crate) const SECTION_HEADER_LENGTH: usize = 64;
 pub(crate) const SECTION_PASSABLE: u32 = 1;
 pub(crate) const DIRECTORY_RECORD_LENGTH: usize = 24;
 
-pub(super) const KIND_INDEX: u32 = 1;
-pub(crate) const KIND_FILTER: u32 = 3;
-pub(super) const KIND_PROPERTIES: u32 = 4;
-pub(super) const KIND_DIRECTORY: u32 = 5;
-pub(super) const KIND_OWNER: u32 = 6;
-pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
-/// Of views (`docs/format/view.md`).
-pub(crate) const KIND_VIEW: u32 = 8;
-pub(crate) const KIND_PAGE_INDEX: u32 = 9;
-/// Of tables and filter files again.
-pub(super) const KIND_FILTER_CHOICE: u32 = 10;
-/// The greatest kind that this version knows in tables and filter files.
-pub(super) const KIND_LAST: u32 = KIND_FILTER_CHOICE;
+numbered! {
+    /// The kinds of sections of all files.
+    pub(crate) enum SectionKind: u32 {
+        Index = 1,
+        Filter = 3,
+        Properties = 4,
+        Directory = 5,
+        Owner = 6,
+        RangeTombstones = 7,
+        /// Of views (`docs/format/view.md`), as the next one.
+        View = 8,
+        PageIndex = 9,
+        FilterChoice = 10,
+    }
+}
+
+impl SectionKind {
+    /// The greatest kind that this version knows.
+    pub(crate) const LAST: u32 = Self::FilterChoice as u32;
+}
 
 pub(super) const BLOCK_HEADER_LENGTH: usize = 16;
 pub(super) const BLOCK_KIND_ENTRIES: u8 = 1;
-pub(super) const COMPRESSION_NONE: u8 = 0;
-pub(super) const COMPRESSION_LZ4: u8 = 1;
-pub(super) const COMPRESSION_ZSTD: u8 = 2;
+numbered! {
+    /// How the content of a block is stored.
+    pub(super) enum StoredAs: u8 {
+        Plain = 0,
+        Lz4 = 1,
+        Zstandard = 2,
+    }
+}
 
 pub(super) const CONTENT_HEADER_LENGTH: usize = 16;
 /// The largest content of one entry with the longest key and value, rounded up.

@@ -8,10 +8,7 @@ use super::{
     environment::{TableEnvironment, open_path},
     filter_choice::FilterChoice,
     filter_set::open_block,
-    format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_LAST, KIND_OWNER, KIND_PROPERTIES,
-        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
-    },
+    format::{FILTER_MAGIC, SectionKind, TABLE_MAGIC},
     index::Index,
     open_files::OpenFiles,
     read_ahead::ReadAhead,
@@ -122,17 +119,17 @@ pub(crate) const FILTER_CHOICE: &str = "filter choice";
 /// The sections of a table or filter file, in order.
 pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<SectionPlace>> {
     let source = open_anywhere(vfs, path)?;
-    let directory = match source.directory(TABLE_MAGIC, KIND_LAST) {
+    let directory = match source.directory(TABLE_MAGIC) {
         Ok(directory) => directory,
         // A filter file has another magic; of a damaged table the first error is returned.
-        Err(error) => source.directory(FILTER_MAGIC, KIND_LAST).map_err(|_| error)?,
+        Err(error) => source.directory(FILTER_MAGIC).map_err(|_| error)?,
     };
     let place = |record: &SectionRecord| {
         let damaged =
             |what: &'static str, reason: String| source.damaged(record.offset, "filter", what, reason);
         let design = match record.kind {
-            KIND_FILTER => Some(open_block(&source, record).map(|filter| filter.design())),
-            KIND_FILTER_CHOICE => Some(source.section(record).and_then(|body| {
+            SectionKind::Filter => Some(open_block(&source, record).map(|filter| filter.design())),
+            SectionKind::FilterChoice => Some(source.section(record).and_then(|body| {
                 let choice = FilterChoice::decode(body.as_ref());
                 choice
                     .map(|choice| choice.to_string())
@@ -141,12 +138,12 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
             _ => None,
         };
         let kind = match record.kind {
-            KIND_INDEX => "index",
-            KIND_FILTER => "filter",
-            KIND_FILTER_CHOICE => FILTER_CHOICE,
-            KIND_PROPERTIES => "properties",
-            KIND_OWNER => "owner",
-            KIND_RANGE_TOMBSTONES => "range tombstones",
+            SectionKind::Index => "index",
+            SectionKind::Filter => "filter",
+            SectionKind::FilterChoice => FILTER_CHOICE,
+            SectionKind::Properties => "properties",
+            SectionKind::Owner => "owner",
+            SectionKind::RangeTombstones => "range tombstones",
             _ => "unknown",
         };
         SectionPlace { kind, offset: record.offset, bytes: record.length, design }

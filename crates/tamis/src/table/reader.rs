@@ -16,10 +16,7 @@ use super::{
     filter_choice::FilterChoice,
     filter_file::FilterOwner,
     filter_set::{FilterQuery, FilterSet},
-    format::{
-        FOOTER_LENGTH, KIND_INDEX, KIND_LAST, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
-        VERSION_OUTSIDE,
-    },
+    format::{FOOTER_LENGTH, SectionKind, TABLE_MAGIC, VERSION_OUTSIDE},
     index::Index,
     properties::{TableIdentity, TableOrigin, TableProperties, TableSummary},
     range_tombstones,
@@ -103,7 +100,7 @@ impl TableReader {
     /// Opens a table that was built outside of the store, and no other, before it is ingested.
     pub(crate) fn open_outside(environment: &Arc<TableEnvironment>, number: u64) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        if source.directory(TABLE_MAGIC, KIND_LAST)?.version != VERSION_OUTSIDE {
+        if source.directory(TABLE_MAGIC)?.version != VERSION_OUTSIDE {
             let offset = source.length.saturating_sub(FOOTER_LENGTH as u64);
             let expected = "a table that was built outside of a store";
             return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
@@ -120,7 +117,7 @@ impl TableReader {
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
         let KnownTable { number, filter_file, sequence, identity } = known;
-        let directory = source.directory(TABLE_MAGIC, KIND_LAST)?;
+        let directory = source.directory(TABLE_MAGIC)?;
         let (version, records) = (directory.version, directory.records);
         let found = TableIdentity { file_bytes: source.length, checksum: directory.footer_checksum };
         if let Some(expected) = identity.filter(|expected| *expected != found) {
@@ -128,8 +125,8 @@ impl TableReader {
             let got = format!("another one, {found}");
             return Err(source.damaged(source.length - FOOTER_LENGTH as u64, "table", expected, got));
         }
-        let index_record = find_section(&source, &records, KIND_INDEX)?;
-        let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
+        let index_record = find_section(&source, &records, SectionKind::Index)?;
+        let properties_record = find_section(&source, &records, SectionKind::Properties)?;
         let body = source.section(&properties_record)?;
         let properties = TableProperties::decode(&mut Decoder::new(body.as_ref()));
         let mut properties = properties.ok_or_else(|| {
@@ -397,7 +394,7 @@ pub(super) fn read_range_tombstones(
     sequence_shift: Sequence,
 ) -> Result<Option<Arc<Fragments>>> {
     let summary = &properties.summary;
-    let record = records.iter().find(|record| record.kind == KIND_RANGE_TOMBSTONES);
+    let record = records.iter().find(|record| record.kind == SectionKind::RangeTombstones);
     let Some(record) = record else {
         if summary.range_tombstone_count == 0 {
             return Ok(None);
@@ -447,8 +444,13 @@ pub(super) fn open_index(source: &Source, record: &SectionRecord) -> Result<Inde
         .ok_or_else(|| source.damaged(record.offset, "block index", "a valid index", "an invalid one"))
 }
 
-fn find_section(source: &Source, records: &[SectionRecord], kind: u32) -> Result<SectionRecord> {
+fn find_section(source: &Source, records: &[SectionRecord], kind: SectionKind) -> Result<SectionRecord> {
     records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
-        source.damaged(source.length, "section directory", format!("a section of kind {kind}"), "none")
+        source.damaged(
+            source.length,
+            "section directory",
+            format!("a section of kind {}", kind as u32),
+            "none",
+        )
     })
 }

@@ -10,9 +10,8 @@
 
 use super::{
     format::{
-        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        CONTENT_LENGTH_MAX, KIND_INDEX, KIND_LAST, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH,
-        SECTION_PASSABLE,
+        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, CONTENT_LENGTH_MAX, SECTION_ALIGNMENT,
+        SECTION_HEADER_LENGTH, SECTION_PASSABLE, SectionKind, StoredAs,
     },
     section::SectionRecord,
     zstandard,
@@ -40,7 +39,7 @@ pub(super) enum Part {
 /// The header of a possible part.
 #[derive(Debug, Clone, Copy)]
 enum Header {
-    Block { compression: u8, length: usize },
+    Block { compression: StoredAs, length: usize },
     Section(SectionRecord),
 }
 
@@ -70,7 +69,8 @@ impl<'a> BlockScavenger<'a> {
             (fields.take_u32()?, fields.take_u8()?, fields.take_u8()?, fields.take_u16()?);
         let length = length as usize;
         if kind == BLOCK_KIND_ENTRIES {
-            let is_possible = compression <= COMPRESSION_ZSTD && zero == 0 && length <= CONTENT_LENGTH_MAX;
+            let compression = StoredAs::from_number(compression)?;
+            let is_possible = zero == 0 && length <= CONTENT_LENGTH_MAX;
             return (is_possible && length > 0).then_some(Header::Block { compression, length });
         }
         if !start.is_multiple_of(SECTION_ALIGNMENT) {
@@ -79,8 +79,8 @@ impl<'a> BlockScavenger<'a> {
         let mut fields = Decoder::new(self.bytes.get(start..)?.get(8..SECTION_HEADER_LENGTH)?);
         let (length, kind, flags) = (fields.take_u64()?, fields.take_u32()?, fields.take_u32()?);
         let length = length.checked_add(SECTION_HEADER_LENGTH as u64)?;
-        let is_possible = (KIND_INDEX..=KIND_LAST).contains(&kind)
-            && flags <= SECTION_PASSABLE
+        let kind = SectionKind::from_number(kind)?;
+        let is_possible = flags <= SECTION_PASSABLE
             && fields.rest().iter().all(|&byte| byte == 0)
             && length <= (self.bytes.len() - start) as u64;
         let record = SectionRecord { kind, flags, offset: start as u64, length };
@@ -88,17 +88,17 @@ impl<'a> BlockScavenger<'a> {
     }
 
     /// The end of a block, without its padding.
-    fn stored_end(&mut self, start: usize, compression: u8, length: usize) -> Option<usize> {
+    fn stored_end(&mut self, start: usize, compression: StoredAs, length: usize) -> Option<usize> {
         let content = start + BLOCK_HEADER_LENGTH;
         let rest = self.bytes.get(content..)?;
-        if compression == COMPRESSION_NONE {
+        if compression == StoredAs::Plain {
             return (length <= rest.len()).then_some(content + length);
         }
         // Compressed content is shorter than the content.
         let rest = rest.get(..length).unwrap_or(rest);
         self.take_effort(rest.len())?;
         let stored = match compression {
-            COMPRESSION_LZ4 => lz4_length(rest, length)?,
+            StoredAs::Lz4 => lz4_length(rest, length)?,
             _ => zstandard::frame_length(rest)?,
         };
         Some(content + stored)
@@ -135,7 +135,7 @@ impl<'a> BlockScavenger<'a> {
                         self.padding = padding;
                         return Some(Part::Block(start, end));
                     }
-                    if compression != COMPRESSION_NONE && padding == 1 {
+                    if compression != StoredAs::Plain && padding == 1 {
                         break;
                     }
                     last = end;
@@ -163,7 +163,7 @@ impl<'a> BlockScavenger<'a> {
         let claimed = match self.header(start) {
             Some(Header::Section(record)) => Some(start + record.length as usize),
             Some(Header::Block { compression, length }) => {
-                let padding = if compression == COMPRESSION_NONE { self.padding } else { 1 };
+                let padding = if compression == StoredAs::Plain { self.padding } else { 1 };
                 let end = self.stored_end(start, compression, length);
                 end.map(|end| start + (end - start).next_multiple_of(padding))
             }

@@ -24,10 +24,7 @@ use super::{
     environment::TableEnvironment,
     filter_block::FilterBlock,
     filter_set::open_block,
-    format::{
-        FILTER_MAGIC, FOOTER_LENGTH, KIND_FILTER, KIND_INDEX, KIND_LAST, KIND_PROPERTIES,
-        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
-    },
+    format::{FILTER_MAGIC, FOOTER_LENGTH, SectionKind, TABLE_MAGIC},
     index::Index,
     properties::{TableProperties, TableSummary},
     range_tombstones,
@@ -92,7 +89,7 @@ pub(crate) fn scrub_unreadable(environment: &Arc<TableEnvironment>, number: u64,
 /// Every fault of a filter file whose table can't be opened.
 pub(crate) fn check_filter_file_alone(environment: &Arc<TableEnvironment>, number: u64) -> Vec<Error> {
     let checked = environment.open_file(FileName::Filter(number)).and_then(|source| {
-        let records = source.directory(FILTER_MAGIC, KIND_LAST)?.records;
+        let records = source.directory(FILTER_MAGIC)?.records;
         Ok(records.iter().filter_map(|record| check_section(&source, record).err()).collect())
     });
     checked.unwrap_or_else(|error| vec![error])
@@ -103,13 +100,13 @@ fn check_section(source: &Source, record: &SectionRecord) -> Result<()> {
     let damaged =
         |what| source.damaged(record.offset, what, "a valid one", "invalid ones with a correct checksum");
     match record.kind {
-        KIND_INDEX => open_index(source, record).map(drop),
-        KIND_FILTER => open_block(source, record).map(drop),
-        KIND_PROPERTIES => {
+        SectionKind::Index => open_index(source, record).map(drop),
+        SectionKind::Filter => open_block(source, record).map(drop),
+        SectionKind::Properties => {
             let decoded = TableProperties::decode(&mut Decoder::new(source.section(record)?.as_ref()));
             decoded.map(drop).ok_or_else(|| damaged("properties"))
         }
-        KIND_RANGE_TOMBSTONES => {
+        SectionKind::RangeTombstones => {
             let decoded = range_tombstones::decode(source.section(record)?.as_ref(), 0);
             decoded.map(drop).ok_or_else(|| damaged("range tombstones"))
         }
@@ -205,7 +202,7 @@ impl<'a> Scrub<'a> {
 
     fn run(mut self) -> Result<Scrubbed> {
         let source = &self.data.source;
-        let directory = source.directory(TABLE_MAGIC, KIND_LAST).map_err(|error| self.add_fault(error)).ok();
+        let directory = source.directory(TABLE_MAGIC).map_err(|error| self.add_fault(error)).ok();
         let records = directory.as_ref().map_or(&[][..], |directory| directory.records.as_slice());
         let index = self.sections(records);
         let filters = self.table.into_iter().flat_map(|table| table.read_filters());
@@ -240,10 +237,10 @@ impl<'a> Scrub<'a> {
         let mut index = None;
         for record in records {
             let checked = match (record.kind, self.table) {
-                (KIND_INDEX, Some(table)) => table.load_index().map(|found| index = Some(found)),
-                (KIND_INDEX, None) => open_index(source, record).map(|found| index = Some(found)),
+                (SectionKind::Index, Some(table)) => table.load_index().map(|found| index = Some(found)),
+                (SectionKind::Index, None) => open_index(source, record).map(|found| index = Some(found)),
                 // Those that are in use are opened; the others were reported when the table was opened.
-                (KIND_FILTER, Some(_)) => source.section(record).map(drop),
+                (SectionKind::Filter, Some(_)) => source.section(record).map(drop),
                 _ => check_section(source, record),
             };
             checked.unwrap_or_else(|error| self.add_fault(error));

@@ -12,9 +12,9 @@ use tamis_vfs::{Access, File};
 use super::{
     direct_buffer::DirectBuffer,
     format::{
-        DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FILTER_MAGIC, FILTER_VERSION, FOOTER_LENGTH, KIND_DIRECTORY,
-        SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
-        VIEW_VERSION,
+        DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FILTER_MAGIC, FILTER_VERSION, FOOTER_LENGTH,
+        SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, SECTION_PASSABLE, SectionKind, TABLE_MAGIC, VERSION,
+        VERSION_OUTSIDE, VIEW_VERSION,
     },
     open_files::{CountedMapping, OpenFile},
 };
@@ -206,8 +206,9 @@ impl Source {
         }
         let mut fields = Decoder::new(covered);
         let body_length = (whole.len() as u64).checked_sub(SECTION_HEADER_LENGTH as u64);
-        if fields.take_u64() != body_length || fields.take_u32() != Some(record.kind) {
-            let expected = format!("{} bytes of kind {}", body_length.unwrap_or_default(), record.kind);
+        if fields.take_u64() != body_length || fields.take_u32() != Some(record.kind as u32) {
+            let expected =
+                format!("{} bytes of kind {}", body_length.unwrap_or_default(), record.kind as u32);
             return Err(self.damaged(record.offset, "section header", expected, "another length or kind"));
         }
         Ok(())
@@ -217,7 +218,7 @@ impl Source {
 /// The place of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SectionRecord {
-    pub(crate) kind: u32,
+    pub(crate) kind: SectionKind,
     pub(crate) flags: u32,
     pub(crate) offset: u64,
     /// Length of header and body.
@@ -282,11 +283,11 @@ impl ContentSum {
 pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
 /// Appends the header of a section, whose checksum is still 0.
-fn put_header(target: &mut Vec<u8>, kind: u32, flags: u32, body_length: u64) {
+fn put_header(target: &mut Vec<u8>, kind: SectionKind, flags: u32, body_length: u64) {
     let start = target.len();
     put_u64(target, 0);
     put_u64(target, body_length);
-    put_u32(target, kind);
+    put_u32(target, kind as u32);
     put_u32(target, flags);
     target.resize(start + SECTION_HEADER_LENGTH, 0);
 }
@@ -295,7 +296,7 @@ fn put_header(target: &mut Vec<u8>, kind: u32, flags: u32, body_length: u64) {
 pub(crate) fn put_section(
     target: &mut Vec<u8>,
     offset: u64,
-    kind: u32,
+    kind: SectionKind,
     flags: u32,
     body: &[u8],
 ) -> SectionRecord {
@@ -323,12 +324,12 @@ pub(crate) fn put_directory_and_footer(
     let start = target.len();
     let mut body = Vec::with_capacity(records.len() * DIRECTORY_RECORD_LENGTH);
     for record in records {
-        put_u32(&mut body, record.kind);
+        put_u32(&mut body, record.kind as u32);
         put_u32(&mut body, record.flags);
         put_u64(&mut body, record.offset);
         put_u64(&mut body, record.length);
     }
-    let directory = put_section(target, offset, KIND_DIRECTORY, 0, &body);
+    let directory = put_section(target, offset, SectionKind::Directory, 0, &body);
     let content = content.map_or(0, |mut content| {
         content.add(target.get(start..).unwrap_or_default());
         content.finish()
@@ -352,8 +353,8 @@ pub(crate) fn put_directory_and_footer(
 
 impl Source {
     /// Reads footer and directory: the records of all sections, each within the file, in file order. Fails for an unknown
-    /// section that must not be ignored. `kind_max` is the greatest known kind.
-    pub(crate) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
+    /// section that must not be ignored.
+    pub(crate) fn directory(&self, magic: [u8; 8]) -> Result<Directory> {
         let Footer { version, directory: footer, content, checksum } = self.footer(magic)?;
         let body = self.section(&footer)?;
         let bytes = body.as_ref();
@@ -383,16 +384,16 @@ impl Source {
             };
             end_of_previous = end;
             offsets.push(offset);
-            if kind == 0 || kind > kind_max {
+            let Some(kind) = SectionKind::from_number(kind) else {
                 if flags & SECTION_PASSABLE == 0 {
                     return Err(Error::UnknownFormat {
                         file: self.path.to_path_buf(),
                         found: kind,
-                        known: kind_max,
+                        known: SectionKind::LAST,
                     });
                 }
                 continue;
-            }
+            };
             records.push(SectionRecord { kind, flags, offset, length });
         }
         offsets.push(footer.offset);
@@ -448,7 +449,8 @@ impl Source {
             let got = format!("{} bytes, directory of {length} at {directory_offset}", self.length);
             return Err(self.damaged(offset, "file length", format!("{file_length} bytes"), got));
         }
-        let directory = SectionRecord { kind: KIND_DIRECTORY, flags: 0, offset: directory_offset, length };
+        let directory =
+            SectionRecord { kind: SectionKind::Directory, flags: 0, offset: directory_offset, length };
         Ok(Footer { version, directory, content, checksum: stored })
     }
 }

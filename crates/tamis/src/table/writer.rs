@@ -22,9 +22,8 @@ use super::{
     filter_block::{BuiltFilters, FiltersBuilder},
     filter_plan::FilterPlan,
     format::{
-        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
-        SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+        BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, SECTION_ALIGNMENT, SECTION_PASSABLE, SectionKind, StoredAs,
+        TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
     index::{BlockPositions, IndexBuilder},
     properties::{TableOrigin, TableProperties, TableSummary},
@@ -326,13 +325,13 @@ impl TableWriter {
         self.content.clear();
         self.block.finish(&mut self.content);
         let compression = self.compress()?;
-        let stored = if compression == COMPRESSION_NONE { &self.content } else { &self.stored };
+        let stored = if compression == StoredAs::Plain { &self.content } else { &self.stored };
 
         let offset = self.written + self.buffer.len() as u64;
         let start = self.buffer.len();
         self.buffer.extend_from_slice(&[0; 8]);
         self.buffer.extend_from_slice(&(length_u32(self.content.len())).to_le_bytes());
-        self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression, 0, 0]);
+        self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression as u8, 0, 0]);
         self.buffer.extend_from_slice(stored);
         if positions == BlockPositions::Aligned {
             let length = (self.buffer.len() - start).next_multiple_of(self.options.block_bytes as usize);
@@ -352,24 +351,24 @@ impl TableWriter {
     }
 
     /// Compresses `content` into `stored` if that saves an eighth; returns the compression that is used.
-    fn compress(&mut self) -> Result<u8> {
+    fn compress(&mut self) -> Result<StoredAs> {
         self.stored.clear();
         let kind = match self.options.compression {
-            Compression::None => return Ok(COMPRESSION_NONE),
+            Compression::None => return Ok(StoredAs::Plain),
             Compression::Lz4 => {
                 self.stored.resize(lz4_flex::block::get_maximum_output_size(self.content.len()), 0);
                 let length = lz4_flex::block::compress_into(&self.content, &mut self.stored)
                     .map_err(|error| Error::io("compress", &self.temporary, io::Error::other(error)))?;
                 self.stored.truncate(length);
-                COMPRESSION_LZ4
+                StoredAs::Lz4
             }
             Compression::Zstd(level) => {
                 zstandard::compress(&self.content, &mut self.stored, level, &self.temporary)?;
-                COMPRESSION_ZSTD
+                StoredAs::Zstandard
             }
         };
         let saves = self.stored.len() <= self.content.len() - self.content.len() / 8;
-        Ok(if saves { kind } else { COMPRESSION_NONE })
+        Ok(if saves { kind } else { StoredAs::Plain })
     }
 
     /// Writes the first `length` bytes of the buffer to the file.
@@ -381,7 +380,7 @@ impl TableWriter {
         Ok(())
     }
 
-    fn put_section(&mut self, kind: u32, flags: u32, body: &[u8]) -> SectionRecord {
+    fn put_section(&mut self, kind: SectionKind, flags: u32, body: &[u8]) -> SectionRecord {
         let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();
@@ -427,25 +426,25 @@ impl TableWriter {
             self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, positions, end);
         summary.largest_key = largest_key;
 
-        let mut records = vec![self.put_section(KIND_INDEX, 0, &index)];
+        let mut records = vec![self.put_section(SectionKind::Index, 0, &index)];
         drop(index);
         if !self.range_tombstones.is_empty() {
             let body = range_tombstones::encode(&std::mem::take(&mut self.range_tombstones));
-            records.push(self.put_section(KIND_RANGE_TOMBSTONES, 0, &body));
+            records.push(self.put_section(SectionKind::RangeTombstones, 0, &body));
         }
         let BuiltFilters { filters, choice, refusals } =
             std::mem::take(&mut self.filters).finish((&summary.smallest_key, &summary.largest_key));
         for filter in filters {
-            records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
+            records.push(self.put_section(SectionKind::Filter, SECTION_PASSABLE, &filter));
         }
         if let Some(choice) = choice {
-            records.push(self.put_section(KIND_FILTER_CHOICE, SECTION_PASSABLE, &choice.encode()));
+            records.push(self.put_section(SectionKind::FilterChoice, SECTION_PASSABLE, &choice.encode()));
         }
         let version = if summary.number == 0 { VERSION_OUTSIDE } else { VERSION };
         let properties = TableProperties { origin: std::mem::take(&mut self.options.origin), summary };
         let mut body = Vec::new();
         properties.encode(&mut body);
-        records.push(self.put_section(KIND_PROPERTIES, 0, &body));
+        records.push(self.put_section(SectionKind::Properties, 0, &body));
         let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();

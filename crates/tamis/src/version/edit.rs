@@ -14,7 +14,7 @@ use super::{
     tagged_record::{IGNORABLE, put_tagged, take_tagged},
 };
 use crate::{
-    coding::{Decoder, put_bytes, put_u64, put_varint},
+    coding::{Decoder, numbered, put_bytes, put_u64, put_varint},
     error::Error,
     file_name::FileName,
     key::Sequence,
@@ -127,20 +127,25 @@ impl Change {
     }
 }
 
-const CREATE_KEYSPACE: u64 = 1;
-const SET_OPTIONS: u64 = 2;
-const DROP_KEYSPACE: u64 = 3;
-const ADD_PARTITION: u64 = 4;
-const REMOVE_PARTITION: u64 = 5;
-const ADD_TABLE: u64 = 6;
-const REMOVE_TABLE: u64 = 7;
-const SET_TABLE_FILTER: u64 = 8;
-const SET_VIEW: u64 = 9;
-const SET_FLUSHED_SEQUENCE: u64 = 10;
-const ADVANCE_COUNTERS: u64 = 11;
-const SET_DATABASE: u64 = 12;
-const SET_RUN_ID: u64 = 13;
-const SET_SYNCED_LOG: u64 = 14;
+numbered! {
+    /// The tags of changes.
+    enum Tag: u64 {
+        CreateKeyspace = 1,
+        SetOptions = 2,
+        DropKeyspace = 3,
+        AddPartition = 4,
+        RemovePartition = 5,
+        AddTable = 6,
+        RemoveTable = 7,
+        SetTableFilter = 8,
+        SetView = 9,
+        SetFlushedSequence = 10,
+        AdvanceCounters = 11,
+        SetDatabase = 12,
+        SetRunId = 13,
+        SetSyncedLog = 14,
+    }
+}
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -211,7 +216,7 @@ impl VersionEdit {
         for change in &self.changes {
             body.clear();
             let tag = encode_change(change, &mut body);
-            put_tagged(&mut target, tag, flags_of(tag), &body);
+            put_tagged(&mut target, tag as u64, flags_of(tag), &body);
         }
         target
     }
@@ -229,12 +234,12 @@ impl VersionEdit {
                 expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
-            if !(CREATE_KEYSPACE..=SET_SYNCED_LOG).contains(&tag) {
+            let Some(tag) = Tag::from_number(tag) else {
                 if flags & IGNORABLE != 0 {
                     continue;
                 }
                 return Err(BadEdit::Unknown { what: "change", kind: tag.to_string() });
-            }
+            };
             let mut source = Decoder::new(body);
             match decode_change(tag, &mut source) {
                 Some(change) if source.is_empty() && flags == flags_of(tag) => edit.push(change),
@@ -267,13 +272,13 @@ impl BadEdit {
 }
 
 /// Why the body of a change with a known tag is invalid.
-fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
+fn why_bad(tag: Tag, body: &[u8]) -> BadEdit {
     let options = || {
         let mut source = Decoder::new(body);
         source.take_varint()?;
         match tag {
-            CREATE_KEYSPACE => drop(source.take_bytes()?),
-            SET_OPTIONS => {}
+            Tag::CreateKeyspace => drop(source.take_bytes()?),
+            Tag::SetOptions => {}
             _ => return None,
         }
         options_format::unknown_part(&mut source)
@@ -281,16 +286,16 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
     match options() {
         Some((what, kind)) => BadEdit::Unknown { what, kind },
         None => BadEdit::Damaged {
-            expected: format!("a valid change of tag {tag}"),
+            expected: format!("a valid change of tag {}", tag as u64),
             got: format!("{} bytes", body.len()),
         },
     }
 }
 
 /// Filters and views are derived data: results are the same without them. Lengths of the log only show damage.
-const fn flags_of(tag: u64) -> u8 {
+const fn flags_of(tag: Tag) -> u8 {
     match tag {
-        SET_TABLE_FILTER | SET_VIEW | SET_SYNCED_LOG => IGNORABLE,
+        Tag::SetTableFilter | Tag::SetView | Tag::SetSyncedLog => IGNORABLE,
         _ => 0,
     }
 }
@@ -328,31 +333,31 @@ fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
 }
 
 /// Writes the body of a change and returns its tag.
-fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
+fn encode_change(change: &Change, body: &mut Vec<u8>) -> Tag {
     match change {
         Change::CreateKeyspace { keyspace, name, options } => {
             put_varint(body, *keyspace);
             put_bytes(body, name.as_bytes());
             options_format::encode(options, body);
-            CREATE_KEYSPACE
+            Tag::CreateKeyspace
         }
         Change::SetOptions { keyspace, options } => {
             put_varint(body, *keyspace);
             options_format::encode(options, body);
-            SET_OPTIONS
+            Tag::SetOptions
         }
         Change::DropKeyspace { keyspace } => {
             put_varint(body, *keyspace);
-            DROP_KEYSPACE
+            Tag::DropKeyspace
         }
         Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
             put_numbers(body, &[*keyspace, *partition, *flushed_sequence]);
             put_bytes(body, lower);
-            ADD_PARTITION
+            Tag::AddPartition
         }
         Change::RemovePartition { keyspace, partition } => {
             put_numbers(body, &[*keyspace, *partition]);
-            REMOVE_PARTITION
+            Tag::RemovePartition
         }
         Change::AddTable { place, summary, filter_file, is_ingested } => {
             put_place(body, place);
@@ -360,78 +365,78 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             summary.encode(body);
             put_u64(body, summary.checksum);
             body.push(u8::from(*is_ingested));
-            ADD_TABLE
+            Tag::AddTable
         }
         Change::RemoveTable { place, number } => {
             put_place(body, place);
             put_varint(body, *number);
-            REMOVE_TABLE
+            Tag::RemoveTable
         }
         _ => encode_other_change(change, body),
     }
 }
 
-fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
+fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> Tag {
     match change {
         Change::SetTableFilter { place, number, filter_file } => {
             put_place(body, place);
             put_varint(body, *number);
             put_file(body, *filter_file);
-            SET_TABLE_FILTER
+            Tag::SetTableFilter
         }
         Change::SetView { keyspace, partition, view } => {
             put_numbers(body, &[*keyspace, *partition]);
             put_file(body, view.as_ref().map(|(number, _)| *number));
             put_numbers(body, view.as_ref().map_or(&[], |(_, runs)| runs));
-            SET_VIEW
+            Tag::SetView
         }
         Change::SetFlushedSequence { keyspace, partition, sequence } => {
             put_numbers(body, &[*keyspace, *partition, *sequence]);
-            SET_FLUSHED_SEQUENCE
+            Tag::SetFlushedSequence
         }
         Change::AdvanceCounters(counters) => {
             put_numbers(body, &counters.to_fields());
-            ADVANCE_COUNTERS
+            Tag::AdvanceCounters
         }
         Change::SetDatabase { id, seed } => {
             put_numbers(body, &[*id, *seed]);
-            SET_DATABASE
+            Tag::SetDatabase
         }
         Change::SetRunId { place, id } => {
             put_place(body, place);
             put_varint(body, *id);
-            SET_RUN_ID
+            Tag::SetRunId
         }
         Change::SetSyncedLog { segments } => {
             segments.iter().for_each(|(number, bytes)| put_numbers(body, &[*number, *bytes]));
-            SET_SYNCED_LOG
+            Tag::SetSyncedLog
         }
         _ => unreachable!("the other changes are encoded by the caller"),
     }
 }
 
-/// `None` for a body that [`encode_change`] can't have written under a tag that it knows.
-fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
+/// `None` for a body that [`encode_change`] can't have written.
+fn decode_change(tag: Tag, source: &mut Decoder<'_>) -> Option<Change> {
     Some(match tag {
-        CREATE_KEYSPACE => Change::CreateKeyspace {
+        Tag::CreateKeyspace => Change::CreateKeyspace {
             keyspace: source.take_varint()?,
             name: String::from_utf8(source.take_bytes()?.to_vec()).ok()?,
             options: options_format::decode(source)?,
         },
-        SET_OPTIONS => {
+        Tag::SetOptions => {
             Change::SetOptions { keyspace: source.take_varint()?, options: options_format::decode(source)? }
         }
-        DROP_KEYSPACE => Change::DropKeyspace { keyspace: source.take_varint()? },
-        ADD_PARTITION => Change::AddPartition {
+        Tag::DropKeyspace => Change::DropKeyspace { keyspace: source.take_varint()? },
+        Tag::AddPartition => Change::AddPartition {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
             flushed_sequence: source.take_varint()?,
             lower: source.take_bytes()?.to_vec(),
         },
-        REMOVE_PARTITION => {
+        Tag::RemovePartition => {
             Change::RemovePartition { keyspace: source.take_varint()?, partition: source.take_varint()? }
         }
-        ADD_TABLE => {
+        Tag::AddTable => {
             let (place, filter_file) = (take_place(source)?, take_file(source)?);
             let mut summary = TableSummary::decode(source)?;
             summary.checksum = source.take_u64()?;
@@ -442,26 +447,26 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
             };
             Change::AddTable { place, summary, filter_file, is_ingested }
         }
-        REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },
-        SET_TABLE_FILTER => Change::SetTableFilter {
+        Tag::RemoveTable => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },
+        Tag::SetTableFilter => Change::SetTableFilter {
             place: take_place(source)?,
             number: source.take_varint()?,
             filter_file: take_file(source)?,
         },
-        SET_VIEW => Change::SetView {
+        Tag::SetView => Change::SetView {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
             view: take_view(source)?,
         },
-        SET_FLUSHED_SEQUENCE => Change::SetFlushedSequence {
+        Tag::SetFlushedSequence => Change::SetFlushedSequence {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
             sequence: source.take_varint()?,
         },
-        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source)?),
-        SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
-        SET_RUN_ID => Change::SetRunId { place: take_place(source)?, id: source.take_varint()? },
-        SET_SYNCED_LOG => {
+        Tag::AdvanceCounters => Change::AdvanceCounters(Counters::take(source)?),
+        Tag::SetDatabase => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
+        Tag::SetRunId => Change::SetRunId { place: take_place(source)?, id: source.take_varint()? },
+        Tag::SetSyncedLog => {
             let mut segments = BTreeMap::new();
             while !source.is_empty() {
                 let (number, bytes) = (source.take_varint()?, source.take_varint()?);
@@ -473,7 +478,6 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
             }
             Change::SetSyncedLog { segments }
         }
-        _ => return None,
     })
 }
 

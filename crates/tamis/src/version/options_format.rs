@@ -7,50 +7,63 @@ use std::time::Duration;
 
 use super::tagged_record::{IGNORABLE, put_tagged, take_tagged};
 use crate::{
-    coding::{Decoder, put_bytes, put_u32, put_varint},
+    coding::{Decoder, numbered, put_bytes, put_u32, put_varint},
     merge_operator::MergeOperator,
     options::{
         Compression, FilterBudget, FilterSource, Filters, KeyspaceOptions, Layout, TableFilter, Views,
     },
 };
 
-const MEMTABLE_BYTES: u64 = 1;
-const BLOCK_BYTES: u64 = 2;
-const TABLE_BYTES: u64 = 3;
-const COMPRESSION: u64 = 4;
-const FILTERS: u64 = 5;
-const SIZE_RATIO: u64 = 6;
-const LEVEL0_RUNS: u64 = 7;
-const LAYOUT: u64 = 8;
-const VIEWS: u64 = 9;
-const MERGE: u64 = 10;
-const EXPIRE_AFTER: u64 = 11;
-const KEY_CODEC: u64 = 12;
+numbered! {
+    /// The tags of options.
+    enum Tag: u64 {
+        MemtableBytes = 1,
+        BlockBytes = 2,
+        TableBytes = 3,
+        Compression = 4,
+        Filters = 5,
+        SizeRatio = 6,
+        Level0Runs = 7,
+        Layout = 8,
+        Views = 9,
+        Merge = 10,
+        ExpireAfter = 11,
+        KeyCodec = 12,
+    }
+}
 
-/// Kinds of layouts. The leveled layout is the one of keyspaces without the option.
-const LAYOUT_TIERED: u8 = 1;
-const LAYOUT_PARTITIONED: u8 = 2;
+numbered! {
+    /// The layouts but the leveled one, which is that of keyspaces without the option.
+    enum StoredLayout: u8 {
+        Tiered = 1,
+        Partitioned = 2,
+    }
+}
 
-/// Kinds of [`FILTERS`].
-const GIVEN: u8 = 0;
-const AUTOMATIC_BITS: u8 = 1;
-const AUTOMATIC_BYTES: u8 = 2;
+numbered! {
+    /// How filters are given.
+    enum StoredFilters: u8 {
+        PerLevel = 0,
+        BitsPerKey = 1,
+        Bytes = 2,
+    }
+}
 
 /// A varint length and the tagged options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     let numbers = [
-        (MEMTABLE_BYTES, options.memtable_bytes),
-        (BLOCK_BYTES, u64::from(options.block_bytes)),
-        (TABLE_BYTES, options.table_bytes),
-        (SIZE_RATIO, u64::from(options.size_ratio)),
-        (LEVEL0_RUNS, u64::from(options.level0_runs)),
+        (Tag::MemtableBytes, options.memtable_bytes),
+        (Tag::BlockBytes, u64::from(options.block_bytes)),
+        (Tag::TableBytes, options.table_bytes),
+        (Tag::SizeRatio, u64::from(options.size_ratio)),
+        (Tag::Level0Runs, u64::from(options.level0_runs)),
     ];
     let mut list = Vec::new();
     let mut body = Vec::new();
     for (tag, number) in numbers {
         body.clear();
         put_varint(&mut body, number);
-        put_tagged(&mut list, tag, 0, &body);
+        put_tagged(&mut list, tag as u64, 0, &body);
     }
     body.clear();
     for compression in &options.compression {
@@ -61,38 +74,38 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         };
         body.extend_from_slice(&[kind, level]);
     }
-    put_tagged(&mut list, COMPRESSION, 0, &body);
+    put_tagged(&mut list, Tag::Compression as u64, 0, &body);
     body.clear();
     put_filters(&mut body, &options.filters);
-    put_tagged(&mut list, FILTERS, 0, &body);
+    put_tagged(&mut list, Tag::Filters as u64, 0, &body);
     let layout = match options.layout {
         Layout::Leveled => None,
         Layout::Tiered { runs_per_level, space_amplification_percent } => {
-            Some((LAYOUT_TIERED, vec![runs_per_level, space_amplification_percent]))
+            Some((StoredLayout::Tiered, vec![runs_per_level, space_amplification_percent]))
         }
         Layout::Partitioned { tables_per_partition } => {
-            Some((LAYOUT_PARTITIONED, vec![tables_per_partition]))
+            Some((StoredLayout::Partitioned, vec![tables_per_partition]))
         }
     };
     if let Some((kind, parameters)) = layout {
         body.clear();
-        body.push(kind);
+        body.push(kind as u8);
         parameters.into_iter().for_each(|parameter| put_varint(&mut body, u64::from(parameter)));
-        put_tagged(&mut list, LAYOUT, 0, &body);
+        put_tagged(&mut list, Tag::Layout as u64, 0, &body);
     }
     if let Some(kind) = views_number(options.views) {
-        put_tagged(&mut list, VIEWS, IGNORABLE, &[kind]);
+        put_tagged(&mut list, Tag::Views as u64, IGNORABLE, &[kind]);
     }
     if let Some(operator) = &options.merge {
-        put_tagged(&mut list, MERGE, 0, operator.name().as_bytes());
+        put_tagged(&mut list, Tag::Merge as u64, 0, operator.name().as_bytes());
     }
     if let Some(age) = options.expire_after {
         body.clear();
         put_varint(&mut body, u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        put_tagged(&mut list, EXPIRE_AFTER, 0, &body);
+        put_tagged(&mut list, Tag::ExpireAfter as u64, 0, &body);
     }
     if !options.key_codec.is_empty() {
-        put_tagged(&mut list, KEY_CODEC, IGNORABLE, options.key_codec.as_bytes());
+        put_tagged(&mut list, Tag::KeyCodec as u64, IGNORABLE, options.key_codec.as_bytes());
     }
     put_bytes(target, &list);
 }
@@ -114,15 +127,15 @@ fn take_views(source: &mut Decoder<'_>) -> Option<Views> {
 fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
     match filters.source() {
         FilterSource::Chosen(FilterBudget::BitsPerKey(bits)) => {
-            body.push(AUTOMATIC_BITS);
+            body.push(StoredFilters::BitsPerKey as u8);
             put_u32(body, bits.to_bits());
         }
         FilterSource::Chosen(FilterBudget::Bytes(bytes)) => {
-            body.push(AUTOMATIC_BYTES);
+            body.push(StoredFilters::Bytes as u8);
             put_varint(body, *bytes);
         }
         FilterSource::Given(levels) => {
-            body.push(GIVEN);
+            body.push(StoredFilters::PerLevel as u8);
             for level in levels {
                 put_varint(body, level.len() as u64);
                 level.iter().for_each(|filter| put_bytes(body, filter.to_string().as_bytes()));
@@ -138,24 +151,28 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
     while !list.is_empty() {
         let (tag, flags, body) = take_tagged(&mut list)?;
         let mut body = Decoder::new(body);
+        let Some(tag) = Tag::from_number(tag) else {
+            if flags & IGNORABLE != 0 {
+                continue;
+            }
+            return None;
+        };
         match tag {
-            MEMTABLE_BYTES => options.memtable_bytes = body.take_varint()?,
-            BLOCK_BYTES => options.block_bytes = u32::try_from(body.take_varint()?).ok()?,
-            TABLE_BYTES => options.table_bytes = body.take_varint()?,
-            COMPRESSION => options.compression = take_compression(&mut body)?,
-            FILTERS => options.filters = take_filters(&mut body)?,
-            SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
-            LAYOUT => options.layout = take_layout(&mut body)?,
-            VIEWS => options.views = take_views(&mut body)?,
-            LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
-            MERGE => {
+            Tag::MemtableBytes => options.memtable_bytes = body.take_varint()?,
+            Tag::BlockBytes => options.block_bytes = u32::try_from(body.take_varint()?).ok()?,
+            Tag::TableBytes => options.table_bytes = body.take_varint()?,
+            Tag::Compression => options.compression = take_compression(&mut body)?,
+            Tag::Filters => options.filters = take_filters(&mut body)?,
+            Tag::SizeRatio => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
+            Tag::Layout => options.layout = take_layout(&mut body)?,
+            Tag::Views => options.views = take_views(&mut body)?,
+            Tag::Level0Runs => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
+            Tag::Merge => {
                 let name = std::str::from_utf8(body.take_rest()).ok()?;
                 options.merge = Some(MergeOperator::stored(name)?);
             }
-            EXPIRE_AFTER => options.expire_after = Some(Duration::from_millis(body.take_varint()?)),
-            KEY_CODEC => options.key_codec = String::from_utf8(body.take_rest().to_vec()).ok()?,
-            _ if flags & IGNORABLE != 0 => continue,
-            _ => return None,
+            Tag::ExpireAfter => options.expire_after = Some(Duration::from_millis(body.take_varint()?)),
+            Tag::KeyCodec => options.key_codec = String::from_utf8(body.take_rest().to_vec()).ok()?,
         }
         if !body.is_empty() {
             return None;
@@ -169,10 +186,11 @@ pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, St
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, body) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=KEY_CODEC).contains(&tag) && flags & IGNORABLE == 0 {
+        let known = Tag::from_number(tag);
+        if known.is_none() && flags & IGNORABLE == 0 {
             return Some(("option", tag.to_string()));
         }
-        if tag == FILTERS
+        if known == Some(Tag::Filters)
             && let Some(name) = unknown_filter(&mut Decoder::new(body))
         {
             return Some(("filter", name));
@@ -183,7 +201,7 @@ pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, St
 
 /// The first filter of a list per level whose family or parameters this program does not know.
 fn unknown_filter(body: &mut Decoder<'_>) -> Option<String> {
-    if body.take_u8()? != GIVEN {
+    if body.take_u8()? != StoredFilters::PerLevel as u8 {
         return None;
     }
     while !body.is_empty() {
@@ -198,15 +216,14 @@ fn unknown_filter(body: &mut Decoder<'_>) -> Option<String> {
 }
 
 fn take_layout(body: &mut Decoder<'_>) -> Option<Layout> {
-    let kind = body.take_u8()?;
+    let kind = StoredLayout::from_number(body.take_u8()?)?;
     let mut parameter = || u32::try_from(body.take_varint()?).ok();
-    match kind {
-        LAYOUT_TIERED => {
-            Some(Layout::Tiered { runs_per_level: parameter()?, space_amplification_percent: parameter()? })
+    Some(match kind {
+        StoredLayout::Tiered => {
+            Layout::Tiered { runs_per_level: parameter()?, space_amplification_percent: parameter()? }
         }
-        LAYOUT_PARTITIONED => Some(Layout::Partitioned { tables_per_partition: parameter()? }),
-        _ => None,
-    }
+        StoredLayout::Partitioned => Layout::Partitioned { tables_per_partition: parameter()? },
+    })
 }
 
 fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
@@ -223,11 +240,10 @@ fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
 }
 
 fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
-    match body.take_u8()? {
-        GIVEN => {}
-        AUTOMATIC_BITS => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
-        AUTOMATIC_BYTES => return Some(Filters::auto_bytes(body.take_varint()?)),
-        _ => return None,
+    match StoredFilters::from_number(body.take_u8()?)? {
+        StoredFilters::PerLevel => {}
+        StoredFilters::BitsPerKey => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
+        StoredFilters::Bytes => return Some(Filters::auto_bytes(body.take_varint()?)),
     }
     let mut levels = Vec::new();
     while !body.is_empty() {

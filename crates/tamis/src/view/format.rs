@@ -24,29 +24,25 @@ pub(super) const DIFFERENCE_SAME: u8 = 255;
 
 pub(super) const INDEX_HEADER_LENGTH: usize = 8;
 
-const KIND_PUT: u8 = 0;
-pub(super) const KIND_TOMBSTONE: u8 = 1;
-const KIND_OPERAND: u8 = 2;
-const KIND_EXPIRING: u8 = 3;
 pub(super) const KIND_BITS_MAX: u8 = 2;
 pub(super) const SELECTOR_BITS_MAX: u8 = 16;
 
 /// The number of a kind in a view; range tombstones are never entries of a run.
 pub(super) const fn kind_number(kind: Kind) -> u8 {
     match kind {
-        Kind::Put => KIND_PUT,
-        Kind::Tombstone | Kind::RangeTombstone => KIND_TOMBSTONE,
-        Kind::Operand => KIND_OPERAND,
-        Kind::ExpiringPut => KIND_EXPIRING,
+        Kind::Put => 0,
+        Kind::Tombstone | Kind::RangeTombstone => 1,
+        Kind::Operand => 2,
+        Kind::ExpiringPut => 3,
     }
 }
 
 /// The kind of a number of two bits.
 pub(super) const fn kind_of(number: u8) -> Kind {
     match number {
-        KIND_PUT => Kind::Put,
-        KIND_TOMBSTONE => Kind::Tombstone,
-        KIND_OPERAND => Kind::Operand,
+        0 => Kind::Put,
+        1 => Kind::Tombstone,
+        2 => Kind::Operand,
         _ => Kind::ExpiringPut,
     }
 }

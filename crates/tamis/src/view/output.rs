@@ -4,7 +4,7 @@ use super::format::VIEW_MAGIC;
 use crate::{
     error::Result,
     table::{
-        format::{SECTION_ALIGNMENT, VIEW_VERSION},
+        format::{SECTION_ALIGNMENT, SectionKind, VIEW_VERSION},
         section::{SectionRecord, Sink, put_directory_and_footer, put_section},
     },
 };
@@ -53,7 +53,7 @@ impl<'a> Output<'a> {
         start
     }
 
-    pub(super) fn put_section(&mut self, (kind, flags): (u32, u32), body: &[u8]) {
+    pub(super) fn put_section(&mut self, (kind, flags): (SectionKind, u32), body: &[u8]) {
         let offset = self.align();
         self.records.push(put_section(&mut self.buffer, offset, kind, flags, body));
     }

@@ -18,15 +18,13 @@ use crate::{
     key::Sequence,
     table::{
         environment::TableEnvironment,
-        format::{KIND_PAGE_INDEX, KIND_VIEW, SECTION_PASSABLE},
+        format::{SECTION_PASSABLE, SectionKind},
         section::{SectionBytes, SectionRecord, Source},
     },
 };
 
-/// The greatest kind of section that this version knows.
-const KIND_LAST: u32 = KIND_PAGE_INDEX;
 /// The kinds of sections that views have.
-const KINDS: [u32; 2] = [KIND_VIEW, KIND_PAGE_INDEX];
+const KINDS: [SectionKind; 2] = [SectionKind::View, SectionKind::PageIndex];
 
 /// The decoded header.
 #[derive(Debug)]
@@ -106,20 +104,24 @@ impl View {
 
     /// Opens header and page index; the pages are not verified.
     pub(super) fn open_parts(source: Source) -> Result<Self> {
-        let records = source.directory(VIEW_MAGIC, KIND_LAST)?.records;
+        let records = source.directory(VIEW_MAGIC)?.records;
         let is_unknown =
             |record: &&SectionRecord| record.flags & SECTION_PASSABLE == 0 && !KINDS.contains(&record.kind);
         if let Some(SectionRecord { kind, .. }) = records.iter().find(is_unknown) {
             let file = source.path.to_path_buf();
-            return Err(Error::UnknownFormat { file, found: *kind, known: KIND_LAST });
+            return Err(Error::UnknownFormat {
+                file,
+                found: *kind as u32,
+                known: SectionKind::PageIndex as u32,
+            });
         }
-        let find = |kind: u32| {
+        let find = |kind: SectionKind| {
             records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
-                let expected = format!("a section of kind {kind}");
+                let expected = format!("a section of kind {}", kind as u32);
                 source.damaged(source.length, "section directory", expected, "none")
             })
         };
-        let (header_record, index_record) = (find(KIND_VIEW)?, find(KIND_PAGE_INDEX)?);
+        let (header_record, index_record) = (find(SectionKind::View)?, find(SectionKind::PageIndex)?);
         let damaged = |record: &SectionRecord, what| {
             source.damaged(record.offset, what, "valid fields", "invalid ones with a correct checksum")
         };

@@ -24,10 +24,7 @@ use crate::{
     coding::{checksum, length_u32, put_u32, put_u64},
     error::{Error, Result},
     key::{Kind, Sequence},
-    table::{
-        format::{KIND_PAGE_INDEX, KIND_VIEW},
-        section::Sink,
-    },
+    table::{format::SectionKind, section::Sink},
 };
 
 /// The file that a view is.
@@ -333,8 +330,8 @@ impl<'a> ViewWriter<'a> {
             }
         }
         let header = self.header();
-        self.output.put_section((KIND_VIEW, 0), &header);
-        self.output.put_section((KIND_PAGE_INDEX, 0), &self.index.finish());
+        self.output.put_section((SectionKind::View, 0), &header);
+        self.output.put_section((SectionKind::PageIndex, 0), &self.index.finish());
         self.output.finish()
     }
 }

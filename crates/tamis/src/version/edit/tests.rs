@@ -156,7 +156,7 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
         for (is_needed, is_known) in [(0, false), (IGNORABLE, true)] {
             let mut list = Vec::new();
             put_tagged(&mut list, 77, is_needed, b"later");
-            let list_at = if tag == SET_OPTIONS { 1 } else { 5 };
+            let list_at = if tag == Tag::SetOptions as u64 { 1 } else { 5 };
             let mut longer = body.get(..list_at).unwrap().to_vec();
             let mut old = Decoder::new(body.get(list_at..).unwrap());
             let mut all = old.take_bytes().unwrap().to_vec();

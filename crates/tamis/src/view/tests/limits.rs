@@ -6,12 +6,15 @@ use super::{
 };
 use crate::{
     table::{
-        format::{SECTION_ALIGNMENT, SECTION_PASSABLE, VIEW_VERSION},
+        format::{
+            DIRECTORY_RECORD_LENGTH, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, SECTION_PASSABLE, SectionKind,
+            VIEW_VERSION,
+        },
         section::{put_directory_and_footer, put_section},
     },
     view::{
         check::check_view,
-        checksums::{directory_of, records_of},
+        checksums::{correct_directory_checksum, directory_of, records_of},
         format::VIEW_MAGIC,
         index::PageRecord,
         index_builder::IndexBuilder,
@@ -20,15 +23,18 @@ use crate::{
     },
 };
 
-/// The view with another section behind the others.
+/// The view with another section behind the others, of a number that need not be a kind.
 fn with_section(bytes: &[u8], kind: u32, flags: u32) -> Vec<u8> {
     let mut records = records_of(bytes);
     let mut target = bytes[..directory_of(bytes).0].to_vec();
     let offset = target.len() as u64;
-    records.push(put_section(&mut target, offset, kind, flags, b"of a later version"));
+    records.push(put_section(&mut target, offset, SectionKind::Filter, flags, b"of a later version"));
     target.resize(target.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     let offset = target.len() as u64;
     put_directory_and_footer(&mut target, offset, VIEW_MAGIC, VIEW_VERSION, &records, None);
+    let last_record = directory_of(&target).0 + SECTION_HEADER_LENGTH + 2 * DIRECTORY_RECORD_LENGTH;
+    target[last_record..last_record + 4].copy_from_slice(&kind.to_le_bytes());
+    correct_directory_checksum(&mut target);
     target
 }
 
