@@ -38,7 +38,7 @@ const LINES: &[(&str, usize)] = &[
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 258;
+const NUMBERS_MAX: usize = 200;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

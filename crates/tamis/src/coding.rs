@@ -7,6 +7,9 @@ use std::fmt;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+/// Bytes of a checksum.
+pub(crate) const CHECKSUM_BYTES: usize = 8;
+
 /// The checksum of all files: XXH3, 64 bits. The seed is the offset of the covered bytes (or 0 if it is not fixed), so that
 /// bytes that were read from the wrong place are detected.
 pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
@@ -143,6 +146,11 @@ impl<'a> Decoder<'a> {
 
     pub(crate) fn take_u8(&mut self) -> Option<u8> {
         self.take_array::<1>().map(|[byte]| byte)
+    }
+
+    /// `None` also for a byte that is neither 0 nor 1.
+    pub(crate) fn take_bool(&mut self) -> Option<bool> {
+        self.take_u8().filter(|byte| *byte <= 1).map(|byte| byte == 1)
     }
 
     pub(crate) fn take_u16(&mut self) -> Option<u16> {

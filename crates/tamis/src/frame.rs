@@ -28,7 +28,7 @@ pub(crate) mod file_bytes;
 use std::path::Path;
 
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64, put_varint, varint_length},
+    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64, put_varint, varint_length},
     error::{Error, Result},
 };
 
@@ -36,8 +36,6 @@ use crate::{
 const MAGIC: u32 = u32::from_le_bytes(*b"TMrc");
 /// The first byte of a plain frame: "P". Not zero, the byte of preallocated room in a log.
 const PLAIN: u8 = b'P';
-/// Bytes of a checksum.
-const CHECKSUM_BYTES: usize = 8;
 /// The longest payload.
 pub(crate) const FRAME_PAYLOAD_MAX: u64 = u32::MAX as u64;
 /// How many times the rest of a file may be checked while it is searched for later frames.

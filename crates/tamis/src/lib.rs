@@ -97,10 +97,10 @@ pub use merge_operator::{Merge, MergeOperator, SortedSet};
 pub use observe::advise::{LayoutEstimate, Workload, advise_layout};
 pub use observe::events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use observe::metrics::{
-    DELETED_RANGES_MAX, DecisionStatistics, DeletedRange, DroppedKeyspace, FilterAnswers, KeyspaceStatistics,
-    LevelFilters, LevelReads, LevelStatistics, PARTITIONS_MAX, PaidJob, PartitionDecisionStatistics,
-    PartitionStatistics, QuerySampleStatistics, ReadLoss, ReadStatistics, SampleStatistics, Statistics,
-    TableFilterStatistics, TableStatistics, ViewStatistics,
+    DecisionStatistics, DeletedRange, DroppedKeyspace, FilterAnswers, KeyspaceStatistics, LISTED_MAX,
+    LevelFilters, LevelReads, LevelStatistics, PaidJob, PartitionDecisionStatistics, PartitionStatistics,
+    QuerySampleStatistics, ReadLoss, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+    TableStatistics, ViewStatistics,
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
 pub use options::{

@@ -44,9 +44,6 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the magic in a footer.
-const FOOTER_MAGIC_BYTES: usize = TABLE_MAGIC.len();
-
 /// One value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -417,11 +414,11 @@ fn entry_row(record: &Record, entry: &BatchEntry<'_>) -> Vec<Cell> {
 }
 
 /// The first bytes of a file, and those at the front of the footer that a table, filter file or view has.
-fn magics(vfs: &dyn Vfs, path: &Path) -> Result<(Option<u32>, [u8; FOOTER_MAGIC_BYTES])> {
+fn magics(vfs: &dyn Vfs, path: &Path) -> Result<(Option<u32>, [u8; TABLE_MAGIC.len()])> {
     let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
     let length = file.length().map_err(|error| Error::io("measure", path, error))?;
     let failed = |error| Error::io("read", path, error);
-    let (mut first, mut footer) = ([0; size_of::<u32>()], [0; FOOTER_MAGIC_BYTES]);
+    let (mut first, mut footer) = ([0; size_of::<u32>()], [0; TABLE_MAGIC.len()]);
     let has_first = length >= first.len() as u64;
     if has_first {
         file.read_at(0, &mut first).map_err(failed)?;

@@ -12,7 +12,7 @@ use crate::{
     cache::table::TableCache,
     error::Result,
     key::{SEQUENCE_MAX, Sequence},
-    observe::metrics::{DELETED_RANGES_MAX, DeletedRange},
+    observe::metrics::{DeletedRange, LISTED_MAX},
     range_tombstone::{Fragment, Fragments, is_below_upper},
     version::{
         handle::Table, key_bounds::span_bounds, level::Run, partition::Partition, version::KeyspaceVersion,
@@ -65,7 +65,7 @@ pub(crate) fn deleted_ranges(version: &KeyspaceVersion, tables: &TableCache) -> 
         }
     }
     found.sort_by_key(|range| Reverse(range.bytes));
-    found.truncate(DELETED_RANGES_MAX);
+    found.truncate(LISTED_MAX);
     Ok(found)
 }
 

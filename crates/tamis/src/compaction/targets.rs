@@ -17,9 +17,6 @@ use crate::{
     version::{handle::Table, level::Level, partition::Partition},
 };
 
-/// How many times larger L0 may get during a bulk load.
-const BULK_LOAD_FACTOR: usize = 2;
-
 /// The parameters of the picker, derived from a keyspace's options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PickerConfig {
@@ -52,7 +49,8 @@ impl PickerConfig {
             level0_runs: options.level0_runs.max(1) as usize,
             level0_bytes: level0_bytes.max(options.table_bytes),
             table_bytes: options.table_bytes,
-            base_bytes: level0_bytes.saturating_mul(BULK_LOAD_FACTOR as u64).max(options.table_bytes),
+            // As much as L0 has during a bulk load.
+            base_bytes: level0_bytes.saturating_mul(2).max(options.table_bytes),
             level_count: LEVEL_COUNT_MAX,
             input_bytes_max: options.table_bytes.saturating_mul(25),
             grandparent_bytes_max: options.table_bytes.saturating_mul(10),
@@ -68,8 +66,8 @@ impl PickerConfig {
 
     /// The parameters during a bulk load: L0 may have twice the size.
     pub(crate) fn during_bulk_load(mut self) -> Self {
-        self.level0_runs = self.level0_runs.saturating_mul(BULK_LOAD_FACTOR);
-        self.level0_bytes = self.level0_bytes.saturating_mul(BULK_LOAD_FACTOR as u64);
+        self.level0_runs = self.level0_runs.saturating_mul(2);
+        self.level0_bytes = self.level0_bytes.saturating_mul(2);
         self
     }
 

@@ -529,7 +529,7 @@ impl Db {
     }
 
     /// The ranges of keys for which range tombstones in tables delete the most bytes of older tables, at most
-    /// [`crate::DELETED_RANGES_MAX`], the largest first. Range tombstones in memory, and single tombstones, are left out.
+    /// [`crate::LISTED_MAX`], the largest first. Range tombstones in memory, and single tombstones, are left out.
     ///
     /// Cost: opens the tables with range tombstones and those that they cut; two searches in an index for each range and such a table.
     ///

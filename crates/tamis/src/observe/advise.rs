@@ -14,8 +14,6 @@ use crate::{
 const BYTES_PER_READ: f64 = 128.0 * 1024.0;
 /// The share of the runs without the key in which a filter is wrong.
 const FALSE_POSITIVES: f64 = 0.01;
-/// Levels of a tiered store have up to this many runs.
-const TIERED_RUNS: f64 = 4.0;
 /// Merges and splits of an entry of a partitioned store, for inserts at random (`docs/design/0014-partitioned-layout.md`).
 const PARTITIONED_REWRITES: f64 = 2.1;
 /// Full tables that a partition has on average.
@@ -74,7 +72,9 @@ pub fn advise_layout(workload: &Workload, options: &KeyspaceOptions) -> Vec<Layo
     let level0_runs = f64::from(options.level0_runs.max(1));
     let memtables = (workload.data_bytes as f64 / options.memtable_bytes.max(1) as f64).max(1.0);
     let levels = (memtables / level0_runs).max(1.0).log(ratio).ceil().max(1.0);
-    let tiers = memtables.log(TIERED_RUNS).ceil().max(1.0);
+    // Runs per level of the tiered layout.
+    let tiered_runs = 4.0_f64;
+    let tiers = memtables.log(tiered_runs).ceil().max(1.0);
     // The log and the flush.
     let least = 2.0;
     let partitions =
@@ -82,7 +82,7 @@ pub fn advise_layout(workload: &Workload, options: &KeyspaceOptions) -> Vec<Layo
     let flushes = workload.user_bytes_written as f64 / options.memtable_bytes.max(1) as f64;
     let estimates = [
         (Layout::Leveled, least + levels * ratio / 2.0, level0_runs / 2.0 + levels),
-        (Layout::tiered(), least + tiers, tiers * (TIERED_RUNS - 1.0) / 2.0),
+        (Layout::tiered(), least + tiers, tiers * (tiered_runs - 1.0) / 2.0),
         (Layout::partitioned(), least + PARTITIONED_REWRITES.min(memtables - 1.0), PARTITIONED_RUNS),
     ];
     let costs = estimates.map(|(layout, write_amplification, runs_per_read)| {

@@ -321,8 +321,8 @@ pub struct LevelStatistics {
     pub range_tombstone_count: u64,
 }
 
-/// The maximum number of partitions in [`KeyspaceStatistics::partitions`].
-pub const PARTITIONS_MAX: usize = 100;
+/// The maximum number of partitions in [`KeyspaceStatistics::partitions`], and of ranges in [`crate::Db::deleted_ranges`].
+pub const LISTED_MAX: usize = 100;
 
 /// A partition of a keyspace: a range of its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -468,9 +468,6 @@ pub struct TableStatistics {
     pub range_tombstone_count: u64,
 }
 
-/// The maximum number of ranges in [`crate::Db::deleted_ranges`].
-pub const DELETED_RANGES_MAX: usize = 100;
-
 /// A range of keys that range tombstones of one table delete ([`crate::Db::deleted_ranges`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -560,7 +557,7 @@ pub struct KeyspaceStatistics {
     pub levels: Vec<LevelStatistics>,
     /// Number of partitions: 1, except in the partitioned layout.
     pub partition_count: usize,
-    /// The partitions with the most bytes, in key order, at most [`PARTITIONS_MAX`].
+    /// The partitions with the most bytes, in key order, at most [`LISTED_MAX`].
     pub partitions: Vec<PartitionStatistics>,
     /// Its sorted views.
     pub views: ViewStatistics,

@@ -11,7 +11,7 @@ use crate::{
     file_name::FileName,
     observe::{
         metrics::{
-            DroppedKeyspace, KeyspaceStatistics, LevelFilters, LevelStatistics, PARTITIONS_MAX, PaidJob,
+            DroppedKeyspace, KeyspaceStatistics, LISTED_MAX, LevelFilters, LevelStatistics, PaidJob,
             PartitionStatistics, QuerySampleStatistics, ReadLoss, SampleStatistics, Statistics,
             TableFilterStatistics, TableStatistics, ViewStatistics,
         },
@@ -133,7 +133,7 @@ fn largest_partitions(version: &KeyspaceVersion) -> Vec<PartitionStatistics> {
     };
     let mut partitions: Vec<PartitionStatistics> = version.partitions.iter().map(of_partition).collect();
     partitions.sort_by_key(|partition| Reverse(partition.size.bytes));
-    partitions.truncate(PARTITIONS_MAX);
+    partitions.truncate(LISTED_MAX);
     partitions.sort_by(|left, right| left.lower.cmp(&right.lower));
     partitions
 }

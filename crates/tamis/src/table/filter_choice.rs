@@ -52,28 +52,18 @@ pub(crate) struct FilterChoice {
     pub(crate) empty_query_count: u64,
     /// Some designs were not scored: the choice was quick, or its work was limited.
     pub(crate) was_cut: bool,
-    /// Cheaper filters have too many false positives in all tables that overlap. Choices of earlier versions do not say it: `false`.
+    /// Cheaper filters have too many false positives in all tables that overlap.
     pub(crate) is_for_targets: bool,
-    /// The tables that a query of this one asked, this one included. Choices of earlier versions do not say it: 1.
+    /// The tables that a query of this one asked, this one included.
     pub(crate) overlapping_tables: u32,
 }
-
-/// Flags of the encoded choice.
-const WAS_CUT: u8 = 1;
-const IS_FOR_TARGETS: u8 = 2;
-const HAS_OVERLAP: u8 = 4;
 
 impl FilterChoice {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut target = Vec::new();
         put_varint(&mut target, self.empty_query_count);
-        let has_overlap = self.overlapping_tables > 1;
-        let flags =
-            [(self.was_cut, WAS_CUT), (self.is_for_targets, IS_FOR_TARGETS), (has_overlap, HAS_OVERLAP)];
-        target.push(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
-        if has_overlap {
-            put_varint(&mut target, self.overlapping_tables.into());
-        }
+        target.extend([self.was_cut, self.is_for_targets].map(u8::from));
+        put_varint(&mut target, self.overlapping_tables.into());
         for cost in std::iter::once(&self.chosen).chain(&self.runners_up) {
             put_varint(&mut target, cost.filters.len() as u64);
             cost.filters.iter().for_each(|filter| put_bytes(&mut target, filter.to_string().as_bytes()));
@@ -87,12 +77,8 @@ impl FilterChoice {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut source = Decoder::new(bytes);
         let empty_query_count = source.take_varint()?;
-        let flags = source.take_u8()?;
-        let (was_cut, is_for_targets) = (flags & WAS_CUT != 0, flags & IS_FOR_TARGETS != 0);
-        let overlapping_tables = match flags & HAS_OVERLAP {
-            0 => 1,
-            _ => u32::try_from(source.take_varint()?).ok().filter(|&count| count > 1)?,
-        };
+        let (was_cut, is_for_targets) = (source.take_bool()?, source.take_bool()?);
+        let overlapping_tables = u32::try_from(source.take_varint()?).ok()?;
         let chosen = take_cost(&mut source)?;
         let mut runners_up = Vec::new();
         while !source.is_empty() {

@@ -9,7 +9,7 @@ use tamis_vfs::Folder;
 
 use super::failure::Failure;
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64},
+    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
     file_name::FileName,
 };
@@ -17,8 +17,6 @@ use crate::{
 /// The first bytes: "TMcu".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMcu");
 const VERSION: u32 = 1;
-/// Bytes before the checksum.
-const COVERED_BYTES: usize = 24;
 /// Bytes of the whole file.
 pub(crate) const FILE_BYTES: usize = 32;
 
@@ -49,14 +47,14 @@ impl Current {
         };
         let mut decoder = Decoder::new(bytes);
         let (Some(covered), Some(sum), true) =
-            (decoder.take(COVERED_BYTES), decoder.take_u64(), bytes.len() == FILE_BYTES)
+            (decoder.take(FILE_BYTES - CHECKSUM_BYTES), decoder.take_u64(), bytes.len() == FILE_BYTES)
         else {
             return damage(0, format!("{FILE_BYTES} bytes"), format!("{} bytes", bytes.len()));
         };
         let expected = checksum(0, covered);
         if sum != expected {
             return damage(
-                COVERED_BYTES as u64,
+                (FILE_BYTES - CHECKSUM_BYTES) as u64,
                 format!("checksum {expected:#018x}"),
                 format!("{sum:#018x}"),
             );

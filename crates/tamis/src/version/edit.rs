@@ -440,11 +440,7 @@ fn decode_change(tag: Tag, source: &mut Decoder<'_>) -> Option<Change> {
             let (place, filter_file) = (take_place(source)?, take_file(source)?);
             let mut summary = TableSummary::decode(source)?;
             summary.checksum = source.take_u64()?;
-            let is_ingested = match source.take_u8()? {
-                0 => false,
-                1 => true,
-                _ => return None,
-            };
+            let is_ingested = source.take_bool()?;
             Change::AddTable { place, summary, filter_file, is_ingested }
         }
         Tag::RemoveTable => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },

@@ -17,7 +17,7 @@ use tamis_vfs::{File, Folder};
 
 use super::{current::Current, edit::VersionEdit, failure::Failure};
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64},
+    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
     file_name::FileName,
     frame::{Frame, FrameReader, TornTail, file_bytes::FileBytes, put_frame},
@@ -27,8 +27,6 @@ use crate::{
 /// The first bytes: "TMmf".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
 const VERSION: u32 = 8;
-/// Bytes of the header before its checksum.
-const COVERED_BYTES: usize = 24;
 /// Bytes of the header; the first record follows.
 const HEADER_BYTES: usize = 32;
 
@@ -150,12 +148,16 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
         Err(Error::corruption(file, offset, "manifest header", expected, got))
     };
     let mut decoder = Decoder::new(bytes);
-    let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
+    let (Some(covered), Some(sum)) = (decoder.take(HEADER_BYTES - CHECKSUM_BYTES), decoder.take_u64()) else {
         return damage(0, format!("{HEADER_BYTES} bytes"), format!("{} bytes", bytes.len()));
     };
     let expected = checksum(0, covered);
     if sum != expected {
-        return damage(COVERED_BYTES as u64, format!("checksum {expected:#018x}"), format!("{sum:#018x}"));
+        return damage(
+            (HEADER_BYTES - CHECKSUM_BYTES) as u64,
+            format!("checksum {expected:#018x}"),
+            format!("{sum:#018x}"),
+        );
     }
     let mut fields = Decoder::new(covered);
     match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64},
+    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
 };
 
@@ -13,8 +13,6 @@ pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
 const VERSION: u32 = 2;
 /// Bytes of the header, in every version.
 pub(crate) const HEADER_BYTES: u64 = 64;
-/// Bytes before the checksum, in every version.
-const COVERED_BYTES: usize = 56;
 
 /// The header of a segment, which also describes the segment before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +55,9 @@ impl SegmentHeader {
         first_needed: u64,
     ) -> Result<Option<Self>> {
         let mut decoder = Decoder::new(bytes);
-        let (Some(covered), Some(sum)) = (decoder.take(COVERED_BYTES), decoder.take_u64()) else {
+        let (Some(covered), Some(sum)) =
+            (decoder.take(HEADER_BYTES as usize - CHECKSUM_BYTES), decoder.take_u64())
+        else {
             return Ok(None);
         };
         if checksum(0, covered) != sum {
@@ -110,7 +110,7 @@ impl SegmentHeader {
 /// The database and the number in the header of a segment, if the header is valid.
 pub(crate) fn identity_of(segment: &[u8]) -> Option<(u64, u64)> {
     let mut source = Decoder::new(segment);
-    let (covered, sum) = (source.take(HEADER_BYTES as usize - 8)?, source.take_u64()?);
+    let (covered, sum) = (source.take(HEADER_BYTES as usize - CHECKSUM_BYTES)?, source.take_u64()?);
     let mut fields = Decoder::new(covered);
     // They have the same offsets in every version.
     let (magic, _version) = (fields.take_u32()?, fields.take_u32()?);

@@ -415,7 +415,7 @@ fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
     db.wait_for_compactions().unwrap();
     let partition_count = of_default(&db.statistics()).partition_count;
     assert!(partition_count >= 400, "{partition_count}");
-    assert!(of_default(&db.statistics()).partitions.len() == tamis::PARTITIONS_MAX);
+    assert!(of_default(&db.statistics()).partitions.len() == tamis::LISTED_MAX);
     db.close().unwrap();
     let record = RecordVfs::new(Arc::new(vfs));
     let db = open_on(Arc::new(record.clone()), inline_options()).unwrap();

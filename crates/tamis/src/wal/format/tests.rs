@@ -14,8 +14,8 @@ fn decode(bytes: &[u8]) -> Result<Option<SegmentHeader>> {
 fn changed(offset: usize, value: u64) -> Vec<u8> {
     let mut bytes = HEADER.encode();
     bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
-    let sum = checksum(0, &bytes[..COVERED_BYTES]);
-    bytes[COVERED_BYTES..].copy_from_slice(&sum.to_le_bytes());
+    let sum = checksum(0, &bytes[..HEADER_BYTES as usize - CHECKSUM_BYTES]);
+    bytes[HEADER_BYTES as usize - CHECKSUM_BYTES..].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
