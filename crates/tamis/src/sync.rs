@@ -1,4 +1,4 @@
-//! The locks, condition variables and channels through which threads of a store wait for each other.
+//! The locks and condition variables through which threads of a store wait for each other.
 //!
 //! Programs get those of `parking_lot` and of the standard library, unchanged. With the feature `simulation` the same names are types that
 //! ask the simulation of the thread who runs next (`internals/simulation/scheduled.rs`); on a thread without a simulation these behave like the
@@ -14,13 +14,12 @@ mod scheduled;
 #[cfg(feature = "simulation")]
 pub use scheduled::{Condvar, MutexGuard, WaitTimeoutResult};
 #[cfg(feature = "simulation")]
-pub(crate) use scheduled::{Mutex, Receiver, RwLock, RwLockReadGuard, RwLockWriteGuard, SyncSender};
+pub(crate) use scheduled::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[cfg(not(feature = "simulation"))]
 mod real {
     pub use parking_lot::{Condvar, MutexGuard, WaitTimeoutResult};
     pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-    pub(crate) use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
     /// A place where a simulation may let another thread run: between two steps without a lock whose order matters.
     #[inline]
@@ -37,16 +36,11 @@ mod real {
 }
 
 #[cfg(feature = "simulation")]
-pub(crate) use self::{
-    hooks::point,
-    scheduled::{spin, sync_channel},
-};
+pub(crate) use self::{hooks::point, scheduled::spin};
 #[cfg(not(feature = "simulation"))]
 pub use real::{Condvar, MutexGuard, WaitTimeoutResult};
 #[cfg(not(feature = "simulation"))]
-pub(crate) use real::{
-    Mutex, Receiver, RwLock, RwLockReadGuard, RwLockWriteGuard, SyncSender, point, spin, sync_channel,
-};
+pub(crate) use real::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, point, spin};
 
 /// Whether the fault of this name is put in, which only a simulation does, to prove that it finds the fault. A constant `false` without the
 /// feature `simulation`.

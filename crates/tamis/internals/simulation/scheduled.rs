@@ -1,4 +1,4 @@
-//! Locks, condition variables and channels whose waits are decided by a simulation ([`crate::simulation`]).
+//! Locks and condition variables whose waits are decided by a simulation ([`crate::simulation`]).
 //!
 //! Of the threads of a simulation exactly one runs. A lock is tried; while another thread holds it, this thread waits in the simulation,
 //! which lets others run. So no thread ever waits for real, and the simulation decides the order of all threads.
@@ -6,11 +6,6 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
-    sync::{
-        Arc,
-        atomic::AtomicBool,
-        mpsc::{RecvError, SendError, TryRecvError, TrySendError},
-    },
     time::Duration,
 };
 
@@ -259,83 +254,6 @@ impl<T> Drop for RwLockWriteGuard<'_, T> {
     fn drop(&mut self) {
         drop(self.guard.take());
         notify(self.lock, true);
-    }
-}
-
-/// Shared by both ends of a channel: threads wait on its address.
-type Ends = Arc<AtomicBool>;
-
-/// The sender of a channel with a bounded number of values.
-#[derive(Debug)]
-pub(crate) struct SyncSender<T> {
-    sender: Option<std::sync::mpsc::SyncSender<T>>,
-    ends: Ends,
-}
-
-/// The receiver of a channel.
-#[derive(Debug)]
-pub(crate) struct Receiver<T> {
-    receiver: Option<std::sync::mpsc::Receiver<T>>,
-    ends: Ends,
-}
-
-/// As [`std::sync::mpsc::sync_channel`].
-pub(crate) fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-    let (sender, receiver) = std::sync::mpsc::sync_channel(bound);
-    let ends = Ends::default();
-    let sender = SyncSender { sender: Some(sender), ends: Arc::clone(&ends) };
-    (sender, Receiver { receiver: Some(receiver), ends })
-}
-
-impl<T> SyncSender<T> {
-    pub(crate) fn send(&self, value: T) -> Result<(), SendError<T>> {
-        let Some(sender) = &self.sender else { return Err(SendError(value)) };
-        if !is_active() {
-            return sender.send(value);
-        }
-        let mut unsent = Some(value);
-        retry(address(&*self.ends), || {
-            let result = match sender.try_send(unsent.take()?) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Disconnected(value)) => Err(SendError(value)),
-                Err(TrySendError::Full(value)) => {
-                    unsent = Some(value);
-                    return None;
-                }
-            };
-            notify(address(&*self.ends), true);
-            Some(result)
-        })
-    }
-}
-
-impl<T> Drop for SyncSender<T> {
-    fn drop(&mut self) {
-        drop(self.sender.take());
-        notify(address(&*self.ends), true);
-    }
-}
-
-impl<T> Receiver<T> {
-    pub(crate) fn recv(&self) -> Result<T, RecvError> {
-        let Some(receiver) = &self.receiver else { return Err(RecvError) };
-        if !is_active() {
-            return receiver.recv();
-        }
-        let received = retry(address(&*self.ends), || match receiver.try_recv() {
-            Ok(value) => Some(Ok(value)),
-            Err(TryRecvError::Disconnected) => Some(Err(RecvError)),
-            Err(TryRecvError::Empty) => None,
-        });
-        notify(address(&*self.ends), true);
-        received
-    }
-}
-
-impl<T> Drop for Receiver<T> {
-    fn drop(&mut self) {
-        drop(self.receiver.take());
-        notify(address(&*self.ends), true);
     }
 }
 

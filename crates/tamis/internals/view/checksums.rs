@@ -25,13 +25,6 @@ pub(crate) fn directory_of(bytes: &[u8]) -> (usize, usize) {
     (u64_at(bytes, footer + 16), u64_at(bytes, footer + 24))
 }
 
-/// Corrects the checksum of the directory.
-pub(crate) fn correct_directory_checksum(bytes: &mut [u8]) {
-    let (offset, length) = directory_of(bytes);
-    let sum = checksum(offset as u64, bytes.get(offset + 8..offset + length).unwrap_or_default());
-    put_u64_at(bytes, offset, sum);
-}
-
 /// The records of the directory.
 pub(crate) fn records_of(bytes: &[u8]) -> Vec<SectionRecord> {
     let (offset, length) = directory_of(bytes);

@@ -5,14 +5,13 @@
 //! ([`super::retain`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
 //! to this number, that are not in tables.
 
-use std::{cell::RefCell, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
     job_context::JobContext,
     merge::bounding_range_within,
-    publisher::Publisher,
     strategy::TABLE_BYTES_FIXED,
     table_sink::{SplitPoint, TableSink},
 };
@@ -61,11 +60,25 @@ pub(super) fn flush(
     memtable: &Arc<Memtable>,
     layout: &Layout<'_>,
 ) -> Result<Flushed> {
-    let mut result = Flushed::default();
+    let mut flushed = Flushed::default();
+    let written = write_tables(context, memtable, layout, &mut flushed);
+    let tables = flushed.edit.new_tables();
+    let written = written.and_then(|()| if tables.is_empty() { Ok(()) } else { context.sync_folder() });
+    written.inspect_err(|_| {
+        // One that can't be removed is deleted at the next open.
+        tables.iter().for_each(|table| drop(context.folder.remove(&table.path(context.folder))));
+    })?;
+    Ok(flushed)
+}
+
+fn write_tables(
+    context: &JobContext<'_>,
+    memtable: &Arc<Memtable>,
+    layout: &Layout<'_>,
+    result: &mut Flushed,
+) -> Result<()> {
     let edit = &mut result.edit;
-    let Some((oldest, newest)) = memtable.sequence_range() else { return Ok(result) };
-    let publisher = RefCell::new(Publisher::new(context));
-    let publish = |number, table| publisher.borrow_mut().add(number, table);
+    let Some((oldest, newest)) = memtable.sequence_range() else { return Ok(()) };
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
@@ -101,7 +114,6 @@ pub(super) fn flush(
         let kept = rules.kept_range_tombstones(older, oldest.saturating_sub(1));
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);
-        sink.publish_with(&publish);
         let key = match &layout.lower_overlap {
             LowerOverlap::Small(key) => key.clone(),
             LowerOverlap::None | LowerOverlap::Large => Vec::new(),
@@ -120,9 +132,8 @@ pub(super) fn flush(
         result.bytes_expected += size.bytes + TABLE_BYTES_FIXED;
         result.partition_count += 1;
     }
-    publisher.into_inner().finish()?;
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok(result)
+    Ok(())
 }
 
 /// The approximate sizes of a memtable's entries in each partition. In other layouts, which have one, the memory of entries counts: it costs

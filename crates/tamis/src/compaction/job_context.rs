@@ -14,7 +14,7 @@ use crate::{
     key::Readers,
     observe::{events::EventListener, query_sample::SharedQueries, read_times::expected_nanoseconds},
     options::{Compression, FilterBudget, FilterSource, KeyspaceOptions, Options, per_level},
-    store::{parts::StoreParts, runtime::Spawner},
+    store::parts::StoreParts,
     sync::sim_fault,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
@@ -48,8 +48,6 @@ pub(crate) struct JobContext<'a> {
     /// The prices by which filters are chosen.
     pub(crate) prices: Prices,
     pub(crate) is_cancelled: &'a AtomicBool,
-    /// Starts threads that help the job; `None`: it has its own thread only.
-    pub(crate) spawner: Option<&'a dyn Spawner>,
     /// Called before each table; a break cancels the job.
     pub(crate) between_tables: &'a dyn Fn() -> ControlFlow<()>,
 }
@@ -195,7 +193,6 @@ pub(super) fn with_job_context<R>(
         shared_choice: Arc::default(),
         prices: filter_prices(&store.context.options),
         is_cancelled: store.scheduler.is_stopping(),
-        spawner: (store.context.options.workers > 0).then_some(&*store.context.runtime.spawner),
         between_tables: &|| ControlFlow::Continue(()),
     })
 }

@@ -16,7 +16,6 @@ pub(crate) mod manual;
 pub(crate) mod merge;
 mod operand_fold;
 pub(crate) mod plan;
-mod publisher;
 pub(crate) mod range_deletes;
 mod read_merges;
 pub(crate) mod refilter;

@@ -24,7 +24,6 @@ use crate::{
     range_tombstone::Fragment,
     table::{
         properties::{TableOrigin, TableSummary},
-        unpublished::UnpublishedTable,
         writer::{TableEntry, TableOptions, TableWriter},
     },
     version::handle::Table,
@@ -52,9 +51,6 @@ pub(crate) struct SplitPoint {
     pub(crate) is_direct: bool,
 }
 
-/// Publishes the finished table with this number.
-pub(crate) type Publish<'a> = &'a dyn Fn(u64, UnpublishedTable) -> Result<()>;
-
 /// See the head of this file.
 pub(crate) struct TableSink<'a> {
     context: &'a JobContext<'a>,
@@ -76,8 +72,6 @@ pub(crate) struct TableSink<'a> {
     finished: Vec<TableSummary>,
     /// Whether all entries become one table, of any size.
     is_one_table: bool,
-    /// The owner of the finished tables; `None`: this sink, until it is finished.
-    publish: Option<Publish<'a>>,
 }
 
 impl<'a> TableSink<'a> {
@@ -104,7 +98,6 @@ impl<'a> TableSink<'a> {
             current: None,
             finished: Vec::new(),
             is_one_table: false,
-            publish: None,
         }
     }
 
@@ -112,11 +105,6 @@ impl<'a> TableSink<'a> {
     /// one would be divided again, again and again.
     pub(crate) const fn write_one_table(&mut self) {
         self.is_one_table = true;
-    }
-
-    /// Publishes the tables with `publish`, which owns them then: it removes them after an error.
-    pub(crate) fn publish_with(&mut self, publish: Publish<'a>) {
-        self.publish = Some(publish);
     }
 
     /// Adds split points; their keys ascend, also from call to call.
@@ -319,12 +307,7 @@ impl<'a> TableSink<'a> {
     fn finish_table(&mut self) -> Result<()> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
-            let (summary, table) = table.finish_unpublished()?;
-            match self.publish {
-                Some(publish) => publish(summary.number, table)?,
-                None => table.publish()?,
-            }
-            self.finished.push(summary);
+            self.finished.push(table.finish_without_folder_sync()?);
         }
         Ok(())
     }
@@ -359,8 +342,7 @@ impl Drop for TableSink<'_> {
         if let Some(table) = self.current.take() {
             let _ = table.abandon();
         }
-        let owned = if self.publish.is_none() { self.finished.as_slice() } else { &[] };
-        for summary in owned {
+        for summary in &self.finished {
             let _ = self.context.folder.remove(&FileName::Table(summary.number).path(self.context.folder));
         }
     }

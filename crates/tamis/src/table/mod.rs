@@ -31,7 +31,6 @@ mod scavenge;
 pub(crate) mod scrub;
 pub(crate) mod section;
 pub(crate) mod shared_choice;
-pub(crate) mod unpublished;
 pub(crate) mod writer;
 mod zstandard;
 

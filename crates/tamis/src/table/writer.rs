@@ -30,10 +30,10 @@ use super::{
     range_tombstones,
     refilter::refused,
     section::{ContentSum, SectionRecord, put_directory_and_footer, put_section},
-    unpublished::UnpublishedTable,
     zstandard,
 };
 use crate::{
+    admin::link::folder_of,
     coding::{checksum, length_u32},
     error::{Error, Result},
     expiry,
@@ -389,20 +389,29 @@ impl TableWriter {
         record
     }
 
-    /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
+    /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries. No file is left after an error.
     pub(crate) fn finish(self) -> Result<TableSummary> {
-        let (summary, table) = self.finish_unpublished()?;
-        table.publish_durably()?;
-        Ok(summary)
+        let (vfs, target) = (Arc::clone(&self.vfs), self.target.clone());
+        let summary = self.finish_without_folder_sync()?;
+        let folder = folder_of(&target);
+        let synced = vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source));
+        synced.inspect_err(|_| drop(vfs.remove(&target))).map(|()| summary)
     }
 
-    /// As [`Self::finish`], without the syncs and the rename: the caller publishes the table, and syncs the folder once for many tables, before
-    /// it needs them.
-    pub(crate) fn finish_unpublished(mut self) -> Result<(TableSummary, UnpublishedTable)> {
-        let finished = self.try_finish();
-        let Self { vfs, file, temporary, target, .. } = self;
-        let table = UnpublishedTable::new(vfs, file, temporary, target);
-        finished.map(|summary| (summary, table))
+    /// As [`Self::finish`], without the sync of the folder: the caller syncs it once for many tables, before it needs them.
+    pub(crate) fn finish_without_folder_sync(mut self) -> Result<TableSummary> {
+        let finished = self.try_finish().and_then(|summary| self.publish().map(|()| summary));
+        finished.inspect_err(|_| {
+            // After a failed rename it may have either name. One that can't be removed is deleted at the next open.
+            let _ = self.vfs.remove(&self.temporary);
+            let _ = self.vfs.remove(&self.target);
+        })
+    }
+
+    fn publish(&self) -> Result<()> {
+        self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
+        let renamed = self.vfs.rename(&self.temporary, &self.target);
+        renamed.map_err(|source| Error::io("rename", &self.temporary, source))
     }
 
     fn try_finish(&mut self) -> Result<TableSummary> {

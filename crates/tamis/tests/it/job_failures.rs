@@ -4,7 +4,6 @@ use std::{
     io::ErrorKind,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
         mpsc::{Sender, channel},
     },
     thread,
@@ -12,10 +11,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis::{
-    Clock, Condvar, Db, Error, JoinHandle, Layout, MutexGuard, Runtime, Spawner, SystemClock, SystemSpawner,
-};
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
+use tamis::{Clock, Condvar, Db, Error, Layout, MutexGuard, Runtime, SystemClock};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
 
@@ -80,22 +77,6 @@ fn a_wait_ignores_the_failure_of_a_job_that_began_before_it() {
     db.flush().unwrap();
 }
 
-/// Panics when the thread of a flush is started.
-#[derive(Debug, Default)]
-struct PanickingSpawner {
-    flush_count: AtomicUsize,
-}
-
-impl Spawner for PanickingSpawner {
-    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>> {
-        if name == "tamis-sync" {
-            self.flush_count.fetch_add(1, Ordering::SeqCst);
-            panic!("injected panic");
-        }
-        SystemSpawner.spawn(name, work)
-    }
-}
-
 /// The claim was released while the panic unwound, before writes were refused: another worker flushed the memtable.
 #[test]
 fn after_a_panic_no_worker_repeats_the_job() {
@@ -112,14 +93,15 @@ fn after_a_panic_no_worker_repeats_the_job() {
     db.flush().unwrap();
     db.close().unwrap();
     for _ in 0..50 {
-        let spawner = Arc::new(PanickingSpawner::default());
-        let runtime = Runtime { spawner: Arc::<PanickingSpawner>::clone(&spawner), ..Runtime::system() };
-        let options = inline_options().workers(4);
-        let db = Db::open_on(Arc::new(memory.crash_clone(0)), FOLDER, options, runtime).unwrap();
+        let faults = FaultVfs::new(Arc::new(memory.crash_clone(0)));
+        let panicking = Rule::slow(|_| panic!("injected panic"));
+        let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
+        let db = Db::open_on(vfs, FOLDER, inline_options().workers(4), Runtime::system()).unwrap();
         put(&db, 25);
+        let rule = faults.add_rule(panicking.on(&[OperationKind::Sync]).path(".tmp"));
         let flushed = db.flush();
         assert!(matches!(flushed, Err(Error::WritesRefused { .. })), "{flushed:?}");
         drop(db);
-        assert_eq!(spawner.flush_count.load(Ordering::SeqCst), 1);
+        assert_eq!(faults.hit_count(rule), 1);
     }
 }

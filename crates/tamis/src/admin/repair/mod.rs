@@ -94,7 +94,6 @@ impl Repair {
             shared_choice: Arc::default(),
             prices: Prices::default(),
             is_cancelled: &self.is_cancelled,
-            spawner: None,
             between_tables: &|| ControlFlow::Continue(()),
             listener: None,
         })
