@@ -52,8 +52,8 @@ export class TamisLevel<KDefault = string, VDefault = string>
   compactRange (start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault> (start: K, end: K, options: { keyEncoding?: unknown }): Promise<void>
 
-  /** Changes the layout, the views, the filters or `expireAfter`; later opens keep them. */
-  setOptions (options: Pick<OpenOptions, 'layout' | 'views' | 'filters'>): Promise<void>
+  /** Changes the layout, the filters or `expireAfter`; later opens keep them. */
+  setOptions (options: Pick<OpenOptions, 'layout' | 'filters'>): Promise<void>
 
   /** Counters since the open, and the state of log, cache and levels. */
   statistics (): Promise<Record<string, any>>
@@ -111,8 +111,6 @@ export interface OpenOptions extends AbstractOpenOptions {
   compression?: string | undefined
   /** Filters by level, such as `auto@16` or `blocked-bloom@10+surf@16`. Default: the store chooses. */
   filters?: string | undefined
-  /** Sorted views: `auto`, `on` or `off`. */
-  views?: string | undefined
   /** The layout: `leveled`, `tiered` or `partitioned`. */
   layout?: string | undefined
   /** The ratio of the sizes of two levels. */

@@ -171,7 +171,7 @@ class TamisLevel extends AbstractLevel {
     })
   }
 
-  /** Changes the layout, the views, the filters or `expireAfter`. */
+  /** Changes the layout, the filters or `expireAfter`. */
   async setOptions (options) {
     const texts = textsOf({ ...options })
     return this.#whenOpen(() => this.#store.setOptions(texts))

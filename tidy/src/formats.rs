@@ -53,7 +53,7 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The limit on the number of options, both structs together.
-const OPTION_COUNT_MAX: usize = 22;
+const OPTION_COUNT_MAX: usize = 18;
 
 /// A public field of a struct.
 struct PublicField<'a> {

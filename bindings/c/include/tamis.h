@@ -595,7 +595,7 @@ enum tamis_code tamis_keyspace_name(const struct tamis_keyspace *keyspace,
                                     char **name,
                                     char **message);
 
-// Changes an option of a keyspace by name: "layout", "views", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
+// Changes an option of a keyspace by name: "layout", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
 // when the call returns; the background adapts the tables. The guide docs/guide/c.md lists the values.
 enum tamis_code tamis_keyspace_set_option(const struct tamis_keyspace *keyspace,
                                           const char *name,

@@ -116,7 +116,7 @@ pub extern "C" fn tamis_keyspace_name(
     })
 }
 
-/// Changes an option of a keyspace by name: "layout", "views", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
+/// Changes an option of a keyspace by name: "layout", "filters" or "expire_after"; or "merge" of a keyspace without a merge operator. The change is durable
 /// when the call returns; the background adapts the tables. The guide docs/guide/c.md lists the values.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_keyspace_set_option(

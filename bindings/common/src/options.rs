@@ -6,7 +6,8 @@
 use std::{str::FromStr, time::Duration};
 
 use tamis::{
-    Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions, MergeOperator, Options, TableFilter,
+    Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions, MergeOperator, OpenMode, Options,
+    TableFilter,
 };
 
 use crate::Failure;
@@ -32,10 +33,7 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "table_bytes",
     "compression",
     "filters",
-    "views",
     "layout",
-    "size_ratio",
-    "level0_runs",
     "merge",
     "expire_after",
 ];
@@ -46,8 +44,20 @@ pub const KEYSPACE_NAMES: &[&str] = &[
 /// [`crate::Code::InvalidArgument`] for an unknown name (the message lists all names) or an invalid value.
 pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<(), Failure> {
     match name {
-        "create_if_missing" => options.create_if_missing = switch(name, value)?,
-        "read_only" => options.read_only = switch(name, value)?,
+        "create_if_missing" => {
+            options.mode = match (switch(name, value)?, options.mode) {
+                (_, OpenMode::Reader) => OpenMode::Reader,
+                (true, _) => OpenMode::CreateIfMissing,
+                (false, _) => OpenMode::Existing,
+            }
+        }
+        "read_only" => {
+            options.mode = match (switch(name, value)?, options.mode) {
+                (true, _) => OpenMode::Reader,
+                (false, OpenMode::Reader) => OpenMode::CreateIfMissing,
+                (false, mode) => mode,
+            }
+        }
         "lock" => options.lock = switch(name, value)?,
         "cache_bytes" => options.cache_bytes = bytes(name, value)?,
         "table_access" => options.table_access = access(value)?,
@@ -75,10 +85,7 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
         "table_bytes" => options.table_bytes = bytes(name, value)?,
         "compression" => options.compression = list(value, ',').map(compression).collect::<Result<_, _>>()?,
         "filters" => options.filters = filters(value)?,
-        "views" => options.views = value.parse()?,
         "layout" => options.layout = value.parse()?,
-        "size_ratio" => options.size_ratio = number(name, value)?,
-        "level0_runs" => options.level0_runs = number(name, value)?,
         "merge" => options.merge = merge_operator(value)?,
         "expire_after" => options.expire_after = age(value)?,
         name => return Err(unknown(name, KEYSPACE_NAMES)),
@@ -86,7 +93,7 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
     Ok(())
 }
 
-/// Changes options of an open keyspace by name: `layout`, `views`, `filters` and `expire_after`.
+/// Changes options of an open keyspace by name: `layout`, `filters` and `expire_after`.
 ///
 /// # Errors
 /// As [`set_database`], and those of [`Keyspace::set_options`].

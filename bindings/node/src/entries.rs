@@ -50,7 +50,7 @@ pub(crate) struct Cleared {
 
 impl Entries {
     pub(crate) fn open(path: &str, options: Options, error_if_exists: bool) -> Result<Self, Fault> {
-        let create_if_missing = options.create_if_missing;
+        let create_if_missing = options.mode == OpenMode::CreateIfMissing;
         let db = Db::open_with(path, options).map_err(|error| match error {
             Error::NotADatabase { path, found } if !create_if_missing => Fault::new(
                 "LEVEL_NOT_A_DATABASE",

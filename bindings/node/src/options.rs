@@ -25,9 +25,7 @@ pub(crate) fn change(keyspace: &Keyspace, given: Given) -> Result<(), Fault> {
     let mut changed = keyspace.options();
     for name in given.keys() {
         if known_name(name)?.is_none() {
-            return Err(invalid(format!(
-                "unknown option {name:?}; give layout, views, filters or expireAfter"
-            )));
+            return Err(invalid(format!("unknown option {name:?}; give layout, filters or expireAfter")));
         }
     }
     set_each(given, |name, value| set_keyspace(&mut changed, name, value))?;

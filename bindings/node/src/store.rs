@@ -194,7 +194,7 @@ impl Store {
         })
     }
 
-    /// Changes the layout, the views, the filters or `expireAfter`.
+    /// Changes the layout, the filters or `expireAfter`.
     #[napi]
     pub fn set_options(&self, options: HashMap<String, Option<String>>) -> Result<Promised<()>, Thrown> {
         self.run(move |entries| options::change(&entries.keyspace, options))

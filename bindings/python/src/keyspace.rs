@@ -188,7 +188,7 @@ impl Keyspace {
         run(slf.py(), || Ok(keyspace.clear()?))
     }
 
-    /// Changes the layout, the views, the filters or `expire_after`; sets `merge` of a keyspace without a merge operator. The change is durable when the call returns; the background adapts the tables.
+    /// Changes the layout, the filters or `expire_after`; sets `merge` of a keyspace without a merge operator. The change is durable when the call returns; the background adapts the tables.
     /// `keys` stores another codec, for later opens: no key is converted.
     #[pyo3(signature = (*, keys = None, **options))]
     fn set_options(

@@ -105,17 +105,17 @@ def test_other_options_of_an_existing_keyspace_are_refused(tmp_path: Path) -> No
                 db.keyspace("k", create=create, layout="partitioned")
             assert db.keyspace("k", create=create, layout="tiered").name == "k"
             assert db.keyspace("k", create=create).name == "k"
-        db.keyspace("k").set_options(layout="partitioned", views="off")
-        assert db.keyspace("k", layout="partitioned", views="off").name == "k"
+        db.keyspace("k").set_options(layout="partitioned")
+        assert db.keyspace("k", layout="partitioned").name == "k"
         with pytest.raises(tamis.InvalidArgumentError, match="can't be changed"):
-            db.keyspace("k").set_options(size_ratio=4)
+            db.keyspace("k").set_options(block_bytes="8KiB")
     with pytest.raises(tamis.InvalidArgumentError, match="memtable_bytes = 1048576, not 2097152"):
         tamis.open(tmp_path / "store", memtable_bytes="2MiB")
     tamis.open(tmp_path / "store").close()
 
 
 def test_keyspaces(db: Database) -> None:
-    events = db.create_keyspace("events", filters="surf@16", memtable_bytes="1MiB", size_ratio=4)
+    events = db.create_keyspace("events", filters="surf@16", memtable_bytes="1MiB", block_bytes="8KiB")
     events[b"a"] = b"1"
     assert events.name == "events"
     assert db.keyspace_names() == ["default", "events"]

@@ -226,11 +226,11 @@ def test_another_codec_can_be_stored(tmp_path: Path) -> None:
     """A database that was created by mistake with another codec, and filled by a program without codecs."""
     with tamis.open(tmp_path / "store") as db:
         db[bytes(7) + b"\5"] = b"five"
-        db.set_options(keys="uint64", views="off")
+        db.set_options(keys="uint64", layout="tiered")
         assert db.key_codec == "bytes"
         with pytest.raises(tamis.InvalidArgumentError, match="is not a codec"):
             db.set_options(keys="utf-8")  # type: ignore[arg-type]
-        db.set_options(views="on")
+        db.set_options(layout="leveled")
     with tamis.open(tmp_path / "store", keys="uint64") as numbers:
         assert numbers[5] == b"five"
 

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Cell, Db, Inspection, Options, Runtime, Vfs};
+use tamis::{Cell, Db, Inspection, OpenMode, Options, Runtime, Vfs};
 use tamis_vfs::{Lock, LockMode};
 
 use crate::{
@@ -54,7 +54,7 @@ impl Checkpoint {
         match source {
             Source::Db(db) => Self::of_db(vfs, db, &db.path(), parent),
             Source::Folder(path) => {
-                let options = Options::default().create_if_missing(false).read_only(true);
+                let options = Options::default().mode(OpenMode::Reader);
                 let db = Db::open_on(Arc::clone(vfs), path, options, Runtime::system())?;
                 Self::of_db(vfs, &db, path, parent)
             }

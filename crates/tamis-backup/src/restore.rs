@@ -8,7 +8,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Options, OsVfs, Runtime, Vfs};
+use tamis::{Db, OpenMode, Options, OsVfs, Runtime, Vfs};
 
 use crate::{
     checkpoint::remove_folder,
@@ -109,7 +109,7 @@ impl Write<'_> {
 
 /// Opens the restored store read-only.
 fn check(folder: &Path, backup: &Backup, options: &RestoreOptions) -> Result<()> {
-    let read_only = Options::default().create_if_missing(false).read_only(true);
+    let read_only = Options::default().mode(OpenMode::Reader);
     let db = Db::open_on(Arc::clone(&options.vfs), folder, read_only, Runtime::system())?;
     let got = db.snapshot().sequence();
     db.close()?;

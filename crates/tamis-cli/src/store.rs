@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use tamis::{Db, EventListener, Keyspace, KeyspaceOptions, Options};
+use tamis::{Db, EventListener, Keyspace, KeyspaceOptions, OpenMode, Options};
 
 use crate::failure::Failure;
 
@@ -45,7 +45,7 @@ impl StoreArgs {
 
     /// Opens an existing store and keyspace for writing.
     pub(crate) fn open_existing(&self) -> Result<(Db, Keyspace), Failure> {
-        let options = to_write(&self.dir).create_if_missing(false);
+        let options = to_write(&self.dir).mode(OpenMode::Existing);
         let db = open(&self.dir, options).map_err(Failure::of_existing)?;
         let keyspace = self.existing(&db)?;
         Ok((db, keyspace))
@@ -78,13 +78,13 @@ fn to_write(dir: &Path) -> Options {
 
 /// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
-    let options = Options::default().create_if_missing(false).read_only(true);
+    let options = Options::default().mode(OpenMode::Reader);
     open(dir, options).map_err(Failure::of_existing)
 }
 
 /// Opens an existing store for writing, with a listener for its background work.
 pub(crate) fn open_to_work(dir: &Path, listener: Arc<dyn EventListener>) -> Result<Db, Failure> {
-    let options = to_write(dir).create_if_missing(false).listener(listener);
+    let options = to_write(dir).mode(OpenMode::Existing).listener(listener);
     open(dir, options).map_err(Failure::of_existing)
 }
 

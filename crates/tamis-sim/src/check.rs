@@ -2,7 +2,7 @@
 
 use std::{ops::Bound, path::Path, sync::Arc, time::Duration};
 
-use tamis::{Access, Db, Error, Layout, Options, Runtime, simulation::keyspace_id};
+use tamis::{Access, Db, Error, OpenMode, Options, Runtime, simulation::keyspace_id};
 use tamis_vfs::Vfs;
 
 use crate::{
@@ -133,15 +133,14 @@ pub fn compare_copy(
 ) -> Result<(), Difference> {
     let options = Options::default()
         .workers(0)
-        .create_if_missing(false)
         .cache_bytes(0)
         .table_access(Access::Buffered)
         .deleted_range_keys(0)
         .sample_queries(false)
         .merge_operators(operators().to_vec())
-        .read_only(shared.schedule.below(2) == 0);
+        .mode(if shared.schedule.below(2) == 0 { OpenMode::Reader } else { OpenMode::Existing });
     let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new(life));
-    let read_only = options.read_only;
+    let read_only = options.mode == OpenMode::Reader;
     let db = Db::open_on(vfs, path, options, runtime(shared, Arc::new(|| {})))?;
     let found = db.snapshot().sequence();
     // Jobs of an open for writes may use more numbers: those of retained entries.
@@ -249,9 +248,7 @@ fn space(store: &Store) -> Result<(), Difference> {
 /// The bytes of tables without their entries: metadata, padding, filters; entries that the partitioned layout keeps apart.
 fn fixed_bytes(store: &Store, table_count: u64) -> u64 {
     let model = store.shared.model.lock();
-    let of_layout = model.names.values().map(|(_, options)| match options.layout {
-        Layout::Leveled => u64::from(options.level0_runs) * options.memtable_bytes,
-        _ => 4 * options.memtable_bytes,
-    });
-    of_layout.sum::<u64>() + table_count * (64 << 10)
+    // L0 has at most four runs (`settings.rs`).
+    let of_runs = model.names.values().map(|(_, options)| 4 * options.memtable_bytes);
+    of_runs.sum::<u64>() + table_count * (64 << 10)
 }

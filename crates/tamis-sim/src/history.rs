@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Db, Error,
+    Db, Error, OpenMode,
     simulation::{install, keyspace_id},
 };
 use tamis_vfs::{MemVfs, OperationKind, Rule, Vfs};
@@ -180,7 +180,7 @@ impl History {
                 Ok(db) => {
                     life.faults.clear_rules();
                     let keyspaces = Mutex::new(BTreeMap::new());
-                    let is_read_only = options.read_only;
+                    let is_read_only = options.mode == OpenMode::Reader;
                     let store =
                         Store { shared: Arc::clone(shared), life, db, options, is_read_only, keyspaces };
                     return Some((store, attempt == 0));

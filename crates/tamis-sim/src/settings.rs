@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tamis::{
-    Access, Compression, EventListener, Filters, KeepChanges, KeyspaceOptions, Layout, Options, TableFilter,
-    Views,
+    Access, Compression, EventListener, Filters, KeepChanges, KeyspaceOptions, Layout, OpenMode, Options,
+    TableFilter, Views,
 };
 use tamis_workload::SplitMix64;
 
@@ -122,7 +122,7 @@ pub fn open(
     let random = &mut SplitMix64::new(number);
     let read_only = !keyspaces.is_empty() && is_read_only(number);
     Options::default()
-        .read_only(read_only)
+        .mode(if read_only { OpenMode::Reader } else { OpenMode::CreateIfMissing })
         .cache_bytes(one_of(random, &[64 << 10, 1 << 20, 8 << 20]).unwrap_or(1 << 20))
         .cache_pinned_percent(one_of(random, &[0, 20, 60, 100]).unwrap_or(60))
         .table_access(

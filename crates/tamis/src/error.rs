@@ -280,7 +280,7 @@ pub enum Error {
     #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,
     /// The store was opened read-only.
-    #[error("{}: the store is open read-only; open it without `read_only` to write", path.display())]
+    #[error("{}: the store is open as a reader; open it for writing", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
@@ -302,7 +302,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The folder of the store can't be written.
-    #[error("{}: the folder can't be written; change its permissions or open the store with `read_only`", path.display())]
+    #[error("{}: the folder can't be written; change its permissions or open the store as a reader", path.display())]
     NotWritable {
         /// The folder.
         path: PathBuf,

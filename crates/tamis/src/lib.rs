@@ -104,7 +104,8 @@ pub use observe::metrics::{
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
 pub use options::{
-    Compression, Durability, Filters, KeepChanges, KeyspaceOptions, Layout, Options, TableFilter, Views,
+    Compression, Durability, Filters, KeepChanges, KeyspaceOptions, Layout, OpenMode, Options, TableFilter,
+    Views,
 };
 pub use read::scan::Scan;
 pub use slice::Slice;

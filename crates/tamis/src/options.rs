@@ -69,6 +69,19 @@ macro_rules! setters {
 
 pub(crate) use setters;
 
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OpenMode {
+    /// For writing. The store is created if the folder is empty or missing.
+    #[default]
+    CreateIfMissing,
+    /// For writing. The store must exist ([`Error::NotADatabase`]).
+    Existing,
+    /// As a reader of an existing store, next to a process that writes or without one ([`crate::Db::open_reader`]): writes are refused, and no file of
+    /// the store is changed. Nothing is flushed either: the memtables take the memory of all entries of the log.
+    Reader,
+}
+
 /// Options of a store. The defaults suit most programs. Each field has a method that sets it.
 ///
 /// ```
@@ -78,11 +91,8 @@ pub(crate) use setters;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Create the store if the folder is empty or missing. Default: true.
-    pub create_if_missing: bool,
-    /// Open as a reader, next to a process that writes or without one ([`crate::Db::open_reader`]): writes are refused, and no file of the store is
-    /// changed. Nothing is flushed either: the memtables take the memory of all entries of the log. Default: false.
-    pub read_only: bool,
+    /// Whether the store is created if there is none, must exist, or is opened by a reader. Default: [`OpenMode::CreateIfMissing`].
+    pub mode: OpenMode,
     /// Lock the folder, so that no second process or handle writes to the store, or register a reader in it. Without
     /// the lock the program itself must make sure of that: two writers destroy the store, and a reader next to a writer gets errors and
     /// wrong answers. Only for file systems that cannot lock folders ([`Error::LockUnsupported`]), as some network file systems.
@@ -132,8 +142,7 @@ pub struct Options {
 }
 
 setters!(Options {
-    create_if_missing: bool,
-    read_only: bool,
+    mode: OpenMode,
     lock: bool,
     cache_bytes: u64,
     /// For tests and experiments: no program needs another value.
@@ -152,6 +161,10 @@ setters!(Options {
 });
 
 impl Options {
+    pub(crate) const fn is_reader(&self) -> bool {
+        matches!(self.mode, OpenMode::Reader)
+    }
+
     /// Sets the field [`listener`](#structfield.listener).
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
@@ -202,8 +215,7 @@ impl KeepChanges {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            create_if_missing: true,
-            read_only: false,
+            mode: OpenMode::CreateIfMissing,
             lock: true,
             cache_bytes: 256 << 20,
             cache_pinned_percent: 60,
@@ -236,14 +248,14 @@ pub struct KeyspaceOptions {
     pub compression: Vec<Compression>,
     /// The filters of each table. Default: the store chooses, with at most 16 bits per key ([`Filters::auto`]).
     pub filters: Filters,
-    /// Sorted views, which scans of several runs use instead of a merge: automatic, on or off. Default: automatic.
-    pub views: Views,
+    /// Sorted views, which scans of several runs use instead of a merge.
+    pub(crate) views: Views,
     /// How the runs of the levels are kept. Default: leveled.
     pub layout: Layout,
-    /// The size of a level relative to the level above it, in the leveled layout (2 to 20). Default: 10.
-    pub size_ratio: u32,
-    /// Number of runs at which L0 is merged into the next level (1 to 64); twice as many during a bulk load. Default: 4.
-    pub level0_runs: u32,
+    /// The size of a level relative to the level above it, in the leveled layout (2 to 20).
+    pub(crate) size_ratio: u32,
+    /// Number of runs at which L0 is merged into the next level (1 to 64); twice as many during a bulk load.
+    pub(crate) level0_runs: u32,
     /// The merge operator, for [`crate::Keyspace::merge`]. Its name is stored. A keyspace without one can get one later, and keeps it then. Default: none.
     pub merge: Option<MergeOperator>,
     /// The age at which puts expire, in whole milliseconds, at least one. It applies to puts that follow; [`crate::Keyspace::put_until`] sets another time.
@@ -260,9 +272,12 @@ setters!(KeyspaceOptions {
     table_bytes: u64,
     compression: Vec<Compression>,
     filters: Filters,
+    /// For tests and experiments: no program needs another value.
     views: Views,
     layout: Layout,
+    /// For tests and experiments: no program needs another value.
     size_ratio: u32,
+    /// For tests and experiments: no program needs another value.
     level0_runs: u32,
     merge: Option<MergeOperator>,
     expire_after: Option<Duration>,

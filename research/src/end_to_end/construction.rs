@@ -20,7 +20,7 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let keys = Keys::generate(&shape.keys, shape.entries as usize, context.seed())?.encoded();
     let mut options = shape.options("direct", filters);
     let runs = point.integer("level0_runs")?;
-    options.default_keyspace.level0_runs = runs as _;
+    options.default_keyspace = options.default_keyspace.level0_runs(runs as _);
     let db = Db::open_with(folder.path(), options)?;
     let start = context.clock().now();
     context.part(0.0..0.7, |context| put_all(&db, keys, shape.value_bytes, context))?;

@@ -23,10 +23,7 @@ fn every_name_sets_an_option() {
         ("table_bytes", "2MiB"),
         ("compression", "none,lz4,zstd:7"),
         ("filters", "none/surf@16+10"),
-        ("views", "on"),
         ("layout", "tiered:runs_per_level=6"),
-        ("size_ratio", "5"),
-        ("level0_runs", "3"),
         ("merge", "append:2c20"),
         ("expire_after", "90s"),
     ];
@@ -120,9 +117,9 @@ fn the_store_chooses_filters_with_a_budget_in_bits_or_bytes() {
 fn values_out_of_range_are_rejected_at_open() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
-    set_database(&mut options, "size_ratio", "1").unwrap();
+    set_database(&mut options, "block_bytes", "1000").unwrap();
     let refused = Db::open_with(folder.path().join("store"), options);
-    assert!(matches!(refused, Err(Error::InvalidArgument { what: "size_ratio", .. })));
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "block_bytes", .. })));
 }
 
 #[test]

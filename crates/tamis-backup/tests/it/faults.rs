@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc, time::Duration};
 
-use tamis::{Db, Options, Runtime};
+use tamis::{Db, OpenMode, Options, Runtime};
 use tamis_backup::{
     BackupOptions, BackupReport, Error, FolderObjects, Keep, LeaseTimes, NoProgress, RestoreOptions, Source,
     Target, backup, prune, restore, verify,
@@ -38,7 +38,7 @@ fn restored(vfs: &Arc<dyn Vfs>, target: &Target, folder: &str, to: &str) -> Stat
     options.vfs = Arc::clone(vfs);
     options.to = Some(to.to_owned());
     restore(target, folder, &options).unwrap();
-    let read_only = Options::default().read_only(true);
+    let read_only = Options::default().mode(OpenMode::Reader);
     state(&Db::open_on(Arc::clone(vfs), Path::new(folder), read_only, Runtime::system()).unwrap())
 }
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Db, KeyspaceOptions, Options};
+use tamis::{Db, KeyspaceOptions, OpenMode, Options};
 use tamis_backup::{
     BackupOptions, BackupReport, LeaseTimes, Object, Objects, RestoreOptions, Source, Target, backup, restore,
 };
@@ -119,7 +119,7 @@ pub(crate) fn restored_state(
     let mut options = RestoreOptions::default();
     options.to = to.map(str::to_owned);
     restore(target, folder, &options)?;
-    let db = Db::open_with(folder, Options::default().read_only(true)).unwrap();
+    let db = Db::open_with(folder, Options::default().mode(OpenMode::Reader)).unwrap();
     let found = state(&db);
     drop(db);
     std::fs::remove_dir_all(folder).unwrap();

@@ -84,10 +84,7 @@ fn configuration(options: &TamisOptions) -> Fields {
     fields.set("table_bytes", keyspace.table_bytes);
     fields.set("compression", format!("{:?}", keyspace.compression));
     fields.set("filters", format!("{:?}", keyspace.filters));
-    fields.set("views", keyspace.views.to_string());
     fields.set("layout", keyspace.layout.to_string());
-    fields.set("size_ratio", keyspace.size_ratio);
-    fields.set("level0_runs", keyspace.level0_runs);
     fields.set("durability", format!("{durability:?}"));
     fields
 }

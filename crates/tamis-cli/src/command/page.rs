@@ -14,8 +14,7 @@ use std::{
 
 use clap::Args;
 use tamis::{
-    Db, DeletedRange, KeyspaceOptions, KeyspaceStatistics, ReadLoss, Statistics, TableFilterStatistics,
-    TableStatistics,
+    Db, DeletedRange, KeyspaceStatistics, ReadLoss, Statistics, TableFilterStatistics, TableStatistics,
 };
 
 use super::stats::{self, answers};
@@ -60,8 +59,6 @@ struct KeyspaceFound<'a> {
 struct Found<'a> {
     folder: &'a Path,
     statistics: &'a Statistics,
-    /// The options of each keyspace, in the order of the statistics.
-    options: &'a [KeyspaceOptions],
     files: &'a [FileKind],
     unreadable_count: usize,
     /// The largest first.
@@ -84,10 +81,9 @@ pub(super) fn write_page(db: &Db, folder: &Path, path: &Path) -> Result<(), Fail
         unreadable_count += db.unreadable_tables(&db.keyspace(&name)?)?.len();
     }
     let statistics = db.statistics();
-    let (mut options, mut keyspaces) = (Vec::new(), Vec::new());
+    let mut keyspaces = Vec::new();
     for of in &statistics.keyspaces {
         let keyspace = db.keyspace(&of.name)?;
-        options.push(keyspace.options());
         keyspaces.push(KeyspaceFound {
             statistics: of,
             tables: db.tables(&keyspace)?,
@@ -98,14 +94,7 @@ pub(super) fn write_page(db: &Db, folder: &Path, path: &Path) -> Result<(), Fail
     }
     keyspaces.sort_by_key(|keyspace| std::cmp::Reverse(bytes_of(keyspace)));
     let files = store::files(folder)?;
-    let found = Found {
-        folder,
-        statistics: &statistics,
-        options: &options,
-        files: &files,
-        unreadable_count,
-        keyspaces,
-    };
+    let found = Found { folder, statistics: &statistics, files: &files, unreadable_count, keyspaces };
     found.page().write(path, "give another name")
 }
 
@@ -118,7 +107,6 @@ impl Found<'_> {
         let mut page = Page::new(&format!("Store {}", self.folder.display()));
         let answers = answers::Found {
             statistics: self.statistics,
-            options: self.options,
             files: self.files,
             unreadable_count: self.unreadable_count,
         };

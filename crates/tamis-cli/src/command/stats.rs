@@ -79,11 +79,8 @@ impl StatsArgs {
         if self.all {
             return print_all(&statistics, &files, &unreadable, output);
         }
-        let options = statistics.keyspaces.iter().map(|of| Ok(db.keyspace(&of.name)?.options()));
-        let options = options.collect::<Result<Vec<_>, Failure>>()?;
         let unreadable_count = unreadable.len();
-        let found =
-            answers::Found { statistics: &statistics, options: &options, files: &files, unreadable_count };
+        let found = answers::Found { statistics: &statistics, files: &files, unreadable_count };
         Ok(write!(output, "{}", answers::answers(&found))?)
     }
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::Args;
-use tamis::{Clock as _, Db, KeyspaceOptions, Statistics, SystemClock};
+use tamis::{Clock as _, Db, Statistics, SystemClock};
 
 use self::{recent::RecentEvents, screen::Screen};
 use super::stats::answers::{self, Found};
@@ -108,10 +108,8 @@ impl Top {
     fn text(&mut self) -> Result<String, Failure> {
         self.db.refresh()?;
         let statistics = self.db.statistics();
-        let options = statistics.keyspaces.iter().map(|of| Ok(self.db.keyspace(&of.name)?.options()));
-        let options: Vec<KeyspaceOptions> = options.collect::<Result<_, Failure>>()?;
         let files: Vec<FileKind> = store::files(&self.dir)?;
-        let found = Found { statistics: &statistics, options: &options, files: &files, unreadable_count: 0 };
+        let found = Found { statistics: &statistics, files: &files, unreadable_count: 0 };
         let now = self.clock.now();
         let written = bytes_written(&statistics);
         let (before, written_before) = std::mem::replace(&mut self.previous, (now, written));

@@ -282,7 +282,7 @@ fn advise_uses_the_prices_of_a_store() {
         assert!(db.get((number << 40).to_be_bytes()).unwrap().is_some());
     }
     db.close().unwrap();
-    let options = tamis::Options::default().read_only(true);
+    let options = tamis::Options::default().mode(tamis::OpenMode::Reader);
     let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
     let prices = db.filter_prices();
     db.close().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Access, BatchWrite, Change, Db, Durability, Error, Keyspace, Options, Position, Vfs};
+use tamis::{Access, BatchWrite, Change, Db, Durability, Error, Keyspace, OpenMode, Options, Position, Vfs};
 
 use super::{Client, Judgement, collect};
 use crate::{
@@ -52,8 +52,7 @@ impl Client {
     ) -> tamis::Result<Option<FoundRange>> {
         if reader.is_none() {
             let options = Options::default()
-                .create_if_missing(false)
-                .read_only(true)
+                .mode(OpenMode::Reader)
                 .table_access(Access::Buffered)
                 .cache_bytes(64 << 10)
                 .merge_operators(operators().to_vec());

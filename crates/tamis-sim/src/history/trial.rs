@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Access, Db, Error, OpenReport, Options, RepairReport};
+use tamis::{Access, Db, Error, OpenMode, OpenReport, Options, RepairReport};
 use tamis_vfs::{MemVfs, Vfs};
 use tamis_workload::SplitMix64;
 
@@ -76,11 +76,13 @@ impl Trial {
     fn options(&mut self) -> Options {
         Options::default()
             .workers(0)
-            .create_if_missing(false)
             .table_access(Access::Buffered)
             .sample_queries(false)
             .merge_operators(operators().to_vec())
-            .read_only(self.random.below(2) == 0 && !self.is_repaired)
+            .mode(match self.random.below(2) {
+                0 if !self.is_repaired => OpenMode::Reader,
+                _ => OpenMode::Existing,
+            })
     }
 
     fn open(&mut self, shared: &Arc<Shared>, life: &Arc<Life>, sequence: u64) -> Result<Opened, String> {

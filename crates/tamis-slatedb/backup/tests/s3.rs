@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tamis::{Db, KeyspaceOptions, Options};
+use tamis::{OpenMode, Db, KeyspaceOptions, Options};
 use tamis_backup::{
     BackupOptions, Error, Keep, LeaseTimes, NoProgress, Progress, RestoreOptions, Source, Target, backup,
     prune, restore, verify,
@@ -77,7 +77,7 @@ fn value(number: u64) -> Vec<u8> {
 
 /// The newest write of each key up to a sequence number.
 fn check(folder: &Path, sequence: u64) {
-    let db = Db::open_with(folder, Options::default().read_only(true)).unwrap();
+    let db = Db::open_with(folder, Options::default().mode(OpenMode::Reader)).unwrap();
     let entries: Vec<_> = db.iter().map(|entry| entry.unwrap()).collect();
     assert_eq!(entries.len() as u64, sequence.min(1_000), "at sequence number {sequence}");
     for (key, found) in entries {

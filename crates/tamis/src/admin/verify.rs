@@ -26,7 +26,7 @@ use crate::{
     cursor::run_tables::open_run,
     error::{Error, Result},
     file_name::FileName,
-    options::Options,
+    options::{OpenMode, Options},
     store::{
         open_report::WalTruncation,
         orphans::{self, LogSpan},
@@ -312,7 +312,7 @@ impl StoreParts {
 
 /// See [`crate::Db::verify_folder_with`].
 pub(crate) fn verify_folder(vfs: &dyn Vfs, path: &Path, progress: &mut Progress<'_>) -> Result<VerifyReport> {
-    let options = Options::default().create_if_missing(false).read_only(true).lock(false);
+    let options = Options::default().mode(OpenMode::Reader).lock(false);
     let (folder, _) = &open_folder(vfs, path, &options)?;
     let _lock = lock(folder, LockMode::Shared)?;
     if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(folder, &options) {

@@ -302,7 +302,7 @@ impl Changes {
     /// Whether this process writes: then no more than what is visible is read.
     fn visible(&self) -> Sequence {
         let store = &self.engine.store;
-        if store.context.options.read_only { SEQUENCE_MAX } else { store.snapshots.visible() }
+        if store.context.options.is_reader() { SEQUENCE_MAX } else { store.snapshots.visible() }
     }
 
     fn read(&mut self) -> Result<()> {
@@ -449,7 +449,7 @@ impl Changes {
         let folder = &store.context.folder;
         let visible = store.snapshots.visible();
         // A reader can't know whether its writer has reached the position.
-        if self.last > visible && !store.context.options.read_only {
+        if self.last > visible && !store.context.options.is_reader() {
             return Err(Error::InvalidArgument {
                 what: "position",
                 got: self.last.to_string(),

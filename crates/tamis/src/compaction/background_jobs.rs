@@ -153,7 +153,7 @@ impl BackgroundJobs {
         let options = &store.context.options;
         let shared = || Arc::clone(store);
         Arc::new(Self {
-            is_inline: options.workers == 0 && !options.read_only,
+            is_inline: options.workers == 0 && !options.is_reader(),
             flusher: Flusher { store: shared(), blocks_at_flush: AtomicU64::new(0) },
             filter_checker: Arc::new(FilterChecker { store: shared(), schedule: Mutex::default() }),
             view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
@@ -163,7 +163,7 @@ impl BackgroundJobs {
 
     /// How many workers the store has.
     pub(crate) fn worker_count(&self) -> usize {
-        if self.store.context.options.read_only { 0 } else { self.store.context.options.workers }
+        if self.store.context.options.is_reader() { 0 } else { self.store.context.options.workers }
     }
 
     /// Starts a worker.

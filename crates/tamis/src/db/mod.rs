@@ -34,7 +34,7 @@ use crate::{
         query_sample::SampledQueries,
         statistics,
     },
-    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, OpenMode, Options, TableFilter},
     store::{
         engine::Engine, keyspace_state::KeyspaceState, open_report::OpenReport, runtime::Runtime,
         store_folder::absolute,
@@ -121,7 +121,7 @@ impl Db {
 
     /// Opens a store that another process may have open, to read it: any number of readers, next to a writer or without one. They read what the store
     /// had when they opened it, and what was written since after [`Db::refresh`] or by [`Db::refresh_every`]. The same as [`Db::open_with`] and
-    /// [`Options::read_only`].
+    /// [`OpenMode::Reader`].
     ///
     /// A reader registers in the subfolder `readers`: the writer keeps the files of its version until the reader moves on or its process ends
     /// ([`Statistics::readers`]). It changes no other file.
@@ -147,12 +147,12 @@ impl Db {
     /// As [`Db::open`], but for [`Error::Locked`]; [`Error::ReaderRefused`] if a process has the store open and this one may not create files in
     /// `readers`. Without a writer it may lack this permission, as on a read-only medium: no writer can open the store then.
     pub fn open_reader(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, Options::default().read_only(true))
+        Self::open_with(path, Options::default().mode(OpenMode::Reader))
     }
 
     /// Whether the store was opened read-only ([`Db::open_reader`]).
     pub fn is_reader(&self) -> bool {
-        self.engine.store.context.options.read_only
+        self.engine.store.context.options.is_reader()
     }
 
     /// Lets this reader see all that was written to the store before the call, but for writes that the writer's process has deferred
@@ -748,7 +748,8 @@ impl Db {
         match verify::verify_folder(&*vfs, &absolute(path)?, progress) {
             // A process has it open, so that a reader can open it.
             Err(Error::Locked { .. }) => {
-                let reader = Self::open_on(vfs, path, Options::default().read_only(true), Runtime::system())?;
+                let reader =
+                    Self::open_on(vfs, path, Options::default().mode(OpenMode::Reader), Runtime::system())?;
                 reader.verify_with(progress)
             }
             verified => verified,

@@ -8,7 +8,7 @@ use tamis_vfs::MemVfs;
 use super::Db;
 use crate::{
     observe::steps::{self, Step},
-    options::{Filters, KeyspaceOptions, Layout, Options, Views},
+    options::{Filters, KeyspaceOptions, Layout, OpenMode, Options, Views},
     store::{keyspace_state::RANGE_TOMBSTONES_MIN, runtime::Runtime},
     version::edit::{Change, VersionEdit},
 };
@@ -273,7 +273,7 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
         assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
         // Both return: with the error, if a job was due.
         let _ = (db.wait_for_compactions(), db.close());
-        let options = Options::default().read_only(true);
+        let options = Options::default().mode(OpenMode::Reader);
         let db = Db::open_on(vfs, "/db", options, Runtime::deterministic(7)).unwrap();
         assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
     }

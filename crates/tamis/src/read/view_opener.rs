@@ -26,7 +26,7 @@ pub(crate) struct ViewOpener {
 
 impl ViewOpener {
     pub(super) fn new(database_id: u64, options: &Options) -> Self {
-        Self { database_id: options.read_only.then_some(database_id) }
+        Self { database_id: options.is_reader().then_some(database_id) }
     }
 
     /// The view of a partition, if reads can use it now.

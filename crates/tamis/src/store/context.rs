@@ -101,7 +101,7 @@ impl StoreContext {
     /// As [`StoreContext::check_open`]; [`Error::ReadOnly`]; [`Error::WritesRefused`] after a background error.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
-        if self.options.read_only {
+        if self.options.is_reader() {
             return Err(self.read_only_error());
         }
         self.background_error.check()

@@ -29,7 +29,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     observe::{events::Event, metrics::Metrics, sample_file},
-    options::{DEFAULT_KEYSPACE, Durability, Options},
+    options::{DEFAULT_KEYSPACE, Durability, OpenMode, Options},
     store::{
         commit_log::LogState,
         keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces},
@@ -77,7 +77,7 @@ pub(crate) fn recover(
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(folder, &entries, runtime)?, None),
-        FolderKind::Database if options.read_only => VersionSet::open(folder, &entries, Mode::Reader)?,
+        FolderKind::Database if options.is_reader() => VersionSet::open(folder, &entries, Mode::Reader)?,
         FolderKind::Database => VersionSet::open(folder, &entries, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
@@ -85,7 +85,7 @@ pub(crate) fn recover(
         keyspace.options.check_compression(&format!("keyspace {:?}", keyspace.name))?;
     }
     // After a crash during its creation a store may have no default keyspace.
-    if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
+    if !options.is_reader() && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
         versions.apply(edit, |_| {})?;
@@ -105,7 +105,7 @@ pub(crate) fn recover(
         .collect();
     if entries.iter().any(|entry| FileName::parse(&entry.name) == Some(FileName::Samples)) {
         let listener = options.listener.as_ref();
-        if !options.sample_file && !options.read_only {
+        if !options.sample_file && !options.is_reader() {
             sample_file::remove(folder, listener);
         } else if options.sample_queries {
             sample_file::load(folder, versions.database().0, &keyspaces, listener);
@@ -151,7 +151,7 @@ pub(crate) enum Claim {
 /// # Errors
 /// [`Error::NotADatabase`], [`Error::Locked`], [`Error::ReaderRefused`], [`Error::LockUnsupported`], [`Error::Io`].
 pub(crate) fn open_folder(vfs: &dyn Vfs, path: &Path, options: &Options) -> Result<(Folder, Claim)> {
-    let may_create = options.create_if_missing && !options.read_only;
+    let may_create = options.mode == OpenMode::CreateIfMissing;
     let opened = match Folder::open(vfs, path) {
         Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
             vfs.create_dir_all(path).map_err(|error| Error::io("create", path, error))?;
@@ -167,7 +167,7 @@ pub(crate) fn open_folder(vfs: &dyn Vfs, path: &Path, options: &Options) -> Resu
     })?;
     let claim = match options {
         Options { lock: false, .. } => Claim::Program,
-        Options { read_only: true, .. } => claim_as_reader(&folder)?,
+        Options { mode: OpenMode::Reader, .. } => claim_as_reader(&folder)?,
         _ => Claim::Lock(lock(&folder, LockMode::Exclusive)?),
     };
     Ok((folder, claim))
@@ -227,7 +227,7 @@ pub(crate) fn refuse_unwritable(error: Error, folder: &Folder) -> Error {
 pub(crate) fn inspect_folder(folder: &Folder, options: &Options) -> Result<(Vec<DirEntry>, FolderKind)> {
     let entries = folder::list(folder)?;
     let kind = folder::inspect(&entries, folder.path())?;
-    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
+    if kind == FolderKind::Vacant && options.mode != OpenMode::CreateIfMissing {
         let found = "it is empty".to_owned();
         return Err(Error::NotADatabase { path: folder.path().to_path_buf(), found });
     }
@@ -257,11 +257,11 @@ impl Recovery<'_> {
         report: &mut OpenReport,
     ) -> Result<(ReplayReport, Option<UnreplayedLog>)> {
         let known = self.versions.catalog().known_log();
-        let files = match options.read_only {
+        let files = match options.is_reader() {
             true => LogFiles::of_live_log(self.folder, known.clone())?,
             false => LogFiles::among(self.entries, self.folder, known.clone()),
         };
-        let replay = LogReplay::new(self.keyspaces, (!options.read_only).then_some(options.log_bytes_max));
+        let replay = LogReplay::new(self.keyspaces, (!options.is_reader()).then_some(options.log_bytes_max));
         let (found, inserted, unreplayed) = replay.read(&files, self.folder, known)?;
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
@@ -301,7 +301,7 @@ impl Recovery<'_> {
         last_sequence: u64,
         report: &mut OpenReport,
     ) -> Result<Option<LogState>> {
-        if options.read_only {
+        if options.is_reader() {
             return Ok(None);
         }
         self.versions.begin_writing()?;

@@ -5,8 +5,8 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Error, Filters, KEY_LENGTH_MAX, KeyspaceOptions, Options, TableFilter,
-    VALUE_LENGTH_MAX, WriteBatch,
+    Compression, Db, Durability, Error, Filters, KEY_LENGTH_MAX, KeyspaceOptions, OpenMode, Options,
+    TableFilter, VALUE_LENGTH_MAX, WriteBatch,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
@@ -179,10 +179,10 @@ fn an_option_out_of_range_is_refused_with_its_name_and_range() {
         ("filters", |options| options.filters = Filters::bits(65.0)),
         ("filters", |options| options.filters = Filters::bits(f32::NAN)),
         ("filters", |options| options.filters = Filters::bits(f32::INFINITY)),
-        ("size_ratio", |options| options.size_ratio = 1),
-        ("size_ratio", |options| options.size_ratio = 21),
-        ("level0_runs", |options| options.level0_runs = 0),
-        ("level0_runs", |options| options.level0_runs = 65),
+        ("size_ratio", |options| *options = options.clone().size_ratio(1)),
+        ("size_ratio", |options| *options = options.clone().size_ratio(21)),
+        ("level0_runs", |options| *options = options.clone().level0_runs(0)),
+        ("level0_runs", |options| *options = options.clone().level0_runs(65)),
     ];
     for (name, change) in refused {
         let mut options = KeyspaceOptions::default();
@@ -239,13 +239,13 @@ fn a_database_without_the_file_that_names_its_manifest_says_so() {
 fn a_missing_folder_is_created_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/store");
-    for options in [Options::default().create_if_missing(false), Options::default().read_only(true)] {
+    for options in [Options::default().mode(OpenMode::Existing), Options::default().mode(OpenMode::Reader)] {
         let error = says(Db::open_with(&path, options), "it is missing");
         assert!(matches!(error, Error::NotADatabase { .. }));
         assert!(!folder.path().join("deep").exists());
     }
     assert!(Db::open(&path).unwrap().open_report().is_new);
-    let options = Options::default().create_if_missing(false);
+    let options = Options::default().mode(OpenMode::Existing);
     assert!(!Db::open_with(&path, options).unwrap().open_report().is_new);
 }
 
@@ -256,7 +256,10 @@ const CHILD_FOLDER: &str = "TAMIS_TEST_CHILD_FOLDER";
 fn child_that_opens_a_folder() {
     let Some(folder) = std::env::var_os(CHILD_FOLDER) else { return };
     for read_only in [false, true] {
-        let opened = Db::open_with(Path::new(&folder), Options::default().read_only(read_only));
+        let opened = Db::open_with(
+            Path::new(&folder),
+            Options::default().mode(if read_only { OpenMode::Reader } else { OpenMode::CreateIfMissing }),
+        );
         match opened {
             Ok(db) => println!("child: {:?}", db.get("key").unwrap()),
             Err(error @ Error::Locked { .. }) => println!("child: {error}"),
@@ -334,7 +337,7 @@ fn untidy_store(folder: &Path) {
 }
 
 fn check_read_only(folder: &Path) {
-    let db = Db::open_with(folder, Options::default().read_only(true)).unwrap();
+    let db = Db::open_with(folder, Options::default().mode(OpenMode::Reader)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(keyspace.range(..).count(), 2_001);
     assert_eq!(keyspace.get("logged").unwrap().unwrap(), b"2");
@@ -354,7 +357,7 @@ fn check_read_only(folder: &Path) {
         db.create_keyspace("new", KeyspaceOptions::default()).map(drop),
         db.drop_keyspace("k"),
     ] {
-        assert!(matches!(says(result, "open it without `read_only`"), Error::ReadOnly { .. }));
+        assert!(matches!(says(result, "open it for writing"), Error::ReadOnly { .. }));
     }
     assert!(db.verify().unwrap().is_sound());
     db.close().unwrap();
@@ -400,10 +403,11 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
         vfs.clear_rules();
         vfs.add_rule(Rule::error(kind).on(&[OperationKind::Create]).forever());
         let open = |read_only| {
-            let options = inline_options().read_only(read_only);
+            let options =
+                inline_options().mode(if read_only { OpenMode::Reader } else { OpenMode::CreateIfMissing });
             open_on(Arc::new(vfs.clone()), options)
         };
-        assert!(matches!(says(open(false), "open the store with `read_only`"), Error::NotWritable { .. }));
+        assert!(matches!(says(open(false), "open the store as a reader"), Error::NotWritable { .. }));
         assert_eq!(open(true).unwrap().get("key").unwrap().unwrap(), b"value");
     }
 }

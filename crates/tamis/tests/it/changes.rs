@@ -3,8 +3,8 @@
 use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use tamis::{
-    BatchWrite, Change, Changes, Db, Durability, Error, KeepChanges, MergeOperator, Position, Vfs as _,
-    WriteBatch,
+    BatchWrite, Change, Changes, Db, Durability, Error, KeepChanges, MergeOperator, OpenMode, Position,
+    Vfs as _, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 
@@ -120,8 +120,8 @@ fn a_copy_that_applies_all_changes_is_the_store() {
         let mut position = Position::default();
         for part in 0..8 {
             let db = open(&vfs, KeepChanges::bytes(1 << 30));
-            let reader =
-                (part % 2 == 1).then(|| open_in_memory(&vfs, inline_options().read_only(true)).unwrap());
+            let reader = (part % 2 == 1)
+                .then(|| open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap());
             for round in 0..60 {
                 write_something(&db, &mut random, part * 100 + round);
                 if random.below(8) == 0 {
@@ -294,7 +294,7 @@ fn a_feed_begins_in_the_middle_of_a_long_segment() {
         db.put(key(number), [0; 1_000]).unwrap();
     }
     let position = Position::after(db.snapshot().sequence());
-    let reader = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let reader = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     let mut feeds = [db.changes(position).unwrap(), reader.changes(position).unwrap()];
     db.put("next", "").unwrap();
     for changes in &mut feeds {

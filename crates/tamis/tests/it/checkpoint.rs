@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, Error, Runtime, WriteBatch};
+use tamis::{Db, Durability, Error, OpenMode, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 const COPY: &str = "/copy";
 
 fn open(vfs: &MemVfs, folder: &str) -> tamis::Result<Db> {
-    let options = inline_options().create_if_missing(false);
+    let options = inline_options().mode(OpenMode::Existing);
     Db::open_on(Arc::new(vfs.clone()), folder, options, Runtime::deterministic(7))
 }
 
@@ -307,7 +307,7 @@ fn a_folder_that_holds_something_is_refused() {
     assert!(matches!(db.checkpoint("/full/file"), Err(Error::Io { .. })));
     db.close().unwrap();
     // A store that is only read can be copied too.
-    let db = open_in_memory(&memory, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&memory, inline_options().mode(OpenMode::Reader)).unwrap();
     db.checkpoint(COPY).unwrap();
     assert_eq!(open(&memory, COPY).unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
@@ -324,7 +324,7 @@ fn a_checkpoint_of_a_read_only_store_ends_where_its_log_ends() {
         db.persist(Durability::Synced).unwrap();
         db.put("lost", vec![7; 3_000]).unwrap();
         let after = memory.crash_clone(seed);
-        let db = open_in_memory(&after, inline_options().read_only(true)).unwrap();
+        let db = open_in_memory(&after, inline_options().mode(OpenMode::Reader)).unwrap();
         let expected = db.range(..).map(Result::unwrap).collect::<Vec<_>>();
         assert!(db.verify().unwrap().is_sound());
         db.checkpoint(COPY).unwrap();

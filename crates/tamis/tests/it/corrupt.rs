@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, Runtime, TableFilter, WriteBatch};
+use tamis::{Db, Durability, Error, Event, EventListener, OpenMode, Runtime, TableFilter, WriteBatch};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
@@ -341,7 +341,7 @@ fn a_flipped_byte_of_a_table_on_disk_is_an_error_or_changes_nothing() {
         std::fs::write(folder.path().join(name), &bytes).unwrap();
         let _context = Context(format!("{name} byte {offset} on disk"));
         for table_access in [Access::Mapped, Access::Buffered, Access::Direct] {
-            let options = inline_options().table_access(table_access).read_only(true);
+            let options = inline_options().table_access(table_access).mode(OpenMode::Reader);
             let db = Db::open_with(folder.path(), options).unwrap();
             let has_error = check_reads(&db, sample.state(), name);
             let is_sound = db.verify().unwrap().is_sound();

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use tamis::{Db, Error, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
+use tamis::{Db, Error, Filters, Keyspace, KeyspaceOptions, OpenMode, Options, TableFilter};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, RecordVfs, Rule, Vfs};
 
 use crate::support::{
@@ -192,7 +192,7 @@ fn a_change_of_filters_that_is_impossible_is_refused() {
     }
     assert_eq!(db.default_keyspace().options().filters, Filters::bits(10.0));
     db.close().unwrap();
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     let refused = set_filters(&db, &AUTOMATIC);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
     assert_eq!(db.default_keyspace().options().filters, Filters::bits(10.0));

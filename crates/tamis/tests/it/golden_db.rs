@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, TableFilter, Views, WriteBatch};
+use tamis::{Compression, Db, Filters, KeyspaceOptions, OpenMode, Options, TableFilter, Views, WriteBatch};
 #[cfg(not(feature = "zstd"))]
 use tamis::{Error, Runtime};
 use tamis_vfs::{MemVfs, OsVfs, Vfs};
@@ -237,14 +237,15 @@ fn a_frozen_database_is_read_and_written_to() {
     let mut models = write_all(&MemVfs::new());
     let vfs = copy(&golden("db"));
     let before = files(&vfs, Path::new(FOLDER));
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     let report = db.open_report();
     assert!(
         !report.is_new && report.replayed_entries == 5 && report.wal_truncations.is_empty(),
         "{report:?}"
     );
     check(&db, &models);
-    assert_eq!(db.keyspace("events").unwrap().options().size_ratio, 4);
+    let events = db.keyspace("events").unwrap().options();
+    assert_eq!(events, events.clone().size_ratio(4));
     db.close().unwrap();
     assert!(files(&vfs, Path::new(FOLDER)) == before);
 

@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Access, Compression, Db, Error, IngestOptions, IngestReport, KeyspaceOptions, Layout, Runtime,
+    Access, Compression, Db, Error, IngestOptions, IngestReport, KeyspaceOptions, Layout, OpenMode, Runtime,
     TableFilter, TableWriter, VALUE_LENGTH_MAX,
 };
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
@@ -136,7 +136,7 @@ fn ingest_refuses_files_that_are_no_tables_and_leaves_no_file() {
     let other = open_in_memory(&other, inline_options()).unwrap();
     assert!(matches!(db.ingest(&other.default_keyspace(), ["/low"]), Err(Error::InvalidArgument { .. })));
     db.close().unwrap();
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     assert!(matches!(db.ingest(&db.default_keyspace(), ["/low"]), Err(Error::ReadOnly { .. })));
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Error, KeyspaceStatistics, Layout, Options, Runtime};
+use tamis::{Db, Error, KeyspaceStatistics, Layout, OpenMode, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
@@ -138,7 +138,7 @@ fn a_change_of_layout_that_is_impossible_is_refused() {
     let refused = dropped.set_options(small_keyspace().layout(TIERED));
     assert!(matches!(refused, Err(Error::KeyspaceDropped)), "{refused:?}");
     db.close().unwrap();
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     let refused = set_layout(&db, Layout::Leveled);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
     assert_eq!(db.default_keyspace().options().layout, TIERED);
@@ -162,7 +162,7 @@ fn a_repair_keeps_the_entries_of_several_runs_per_level() {
             }
         }
         Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(9)).unwrap();
-        let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+        let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
         check_entries(&db, &model);
         let (layout, runs) = (db.default_keyspace().options().layout, run_counts(&db));
         if is_manifest_lost {

@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use tamis::{Db, Durability, Error, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis::{Db, Durability, Error, KeyspaceOptions, OpenMode, Options, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, open_on, small_keyspace};
@@ -48,7 +48,10 @@ fn check_is_found(files: &MemVfs, name: &str, length: Option<usize>, kept: &[u32
     let what = format!("{name} of {length:?} bytes");
     for read_only in [false, true] {
         let before = segments(files);
-        match open_in_memory(files, inline_options().read_only(read_only)) {
+        match open_in_memory(
+            files,
+            inline_options().mode(if read_only { OpenMode::Reader } else { OpenMode::CreateIfMissing }),
+        ) {
             Err(Error::MissingFile { path, .. }) if length.is_none() => {
                 assert!(path.ends_with(name), "{what}: {path:?}");
             }

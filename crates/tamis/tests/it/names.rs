@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Durability, Error, Options, Runtime, TableWriter, WriteBatch};
+use tamis::{Db, Durability, Error, OpenMode, Options, Runtime, TableWriter, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
 use crate::support::{inline_options, open_in_memory, open_on, small_keyspace};
@@ -55,7 +55,7 @@ fn child() {
 }
 
 fn read_only(path: &Path) -> tamis::Result<Db> {
-    Db::open_with(path, Options::default().read_only(true))
+    Db::open_with(path, Options::default().mode(OpenMode::Reader))
 }
 
 fn put_synced(db: &Db, key: &str) -> tamis::Result<()> {
@@ -361,7 +361,11 @@ fn a_file_system_without_locks_is_refused_or_used_without_the_lock() {
     vfs.add_rule(Rule::error(std::io::ErrorKind::Unsupported).on(&[OperationKind::Lock]).forever());
     for read_only in [false, true] {
         let open = |lock| {
-            let options = inline_options().lock(lock).read_only(read_only);
+            let options = inline_options().lock(lock).mode(if read_only {
+                OpenMode::Reader
+            } else {
+                OpenMode::CreateIfMissing
+            });
             open_on(vfs.clone(), options)
         };
         let error = open(true).unwrap_err();

@@ -11,7 +11,7 @@ use std::{
 
 use tamis::{
     Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceOptions,
-    KeyspaceStatistics, Layout, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner,
+    KeyspaceStatistics, Layout, ManualClock, OpenMode, Options, Runtime, Spawner, Statistics, SystemSpawner,
     TableFilter, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
@@ -23,12 +23,12 @@ use crate::support::{
 #[test]
 fn a_missing_database_is_created_only_on_request() {
     let vfs = MemVfs::new();
-    let refused = open_in_memory(&vfs, inline_options().create_if_missing(false));
+    let refused = open_in_memory(&vfs, inline_options().mode(OpenMode::Existing));
     assert!(matches!(refused, Err(Error::NotADatabase { .. })), "{refused:?}");
     assert!(vfs.list(Path::new(FOLDER)).unwrap_or_default().is_empty(), "a refusal leaves nothing behind");
 
     open_in_memory(&vfs, inline_options()).unwrap().close().unwrap();
-    open_in_memory(&vfs, inline_options().create_if_missing(false)).unwrap();
+    open_in_memory(&vfs, inline_options().mode(OpenMode::Existing)).unwrap();
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
     };
     let before = contents(&vfs);
 
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     assert_eq!(db.get("flushed").unwrap().as_deref(), Some(b"1".as_slice()));
     assert_eq!(db.get("logged").unwrap().as_deref(), Some(b"2".as_slice()));
     assert!(matches!(db.put("key", "value"), Err(Error::ReadOnly { .. })));
@@ -161,7 +161,7 @@ fn without_the_lock_a_store_can_be_opened_twice() {
     open(true).unwrap().put("key", "value").unwrap();
     let owner = open(true).unwrap();
     assert!(matches!(open(true), Err(Error::Locked { .. })));
-    let read_only = inline_options().lock(false).read_only(true);
+    let read_only = inline_options().lock(false).mode(OpenMode::Reader);
     assert_eq!(open_in_memory(&vfs, read_only).unwrap().get("key").unwrap().unwrap(), b"value");
     owner.close().unwrap();
 }
@@ -496,7 +496,7 @@ fn filters_decide_the_number_of_false_positive_reads() {
 #[test]
 fn size_ratio_decides_how_many_levels_there_are() {
     let level_count = |size_ratio| {
-        let statistics = filled(|options| options.size_ratio = size_ratio);
+        let statistics = filled(|options| *options = options.clone().size_ratio(size_ratio));
         of_keyspace(&statistics).levels.iter().filter(|level| level.table_count > 0).count()
     };
     let (narrow, wide) = (level_count(2), level_count(20));

@@ -83,7 +83,7 @@ fn random_writes_split_partitions_and_every_entry_stays_readable() {
 fn scans_cross_partitions_in_both_directions() {
     for views in [Views::Off, Views::On] {
         let mut options = options();
-        options.default_keyspace.views = views;
+        options.default_keyspace = options.default_keyspace.views(views);
         let db = open_in_memory(&MemVfs::new(), options).unwrap();
         let (mut model, mut random) = (Model::new(), SplitMix64::new(12));
         write(&db, &mut model, &mut random, 0..6_000, 4_000);
@@ -513,7 +513,7 @@ fn keeps_only_named_tables(db: &Db, files: &MemVfs) -> bool {
     tables == levels.iter().map(|level| level.table_count).sum::<usize>()
 }
 
-/// A flush with workers syncs its tables by several threads. Each of these syncs fails once, or panics.
+/// Each sync of a table of a flush fails once, or panics.
 #[test]
 fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
     let memory = MemVfs::new();

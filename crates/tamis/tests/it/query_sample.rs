@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Db, Event, EventListener, Filters, KeyspaceOptions, Options, QuerySampleStatistics, Runtime,
+    Db, Event, EventListener, Filters, KeyspaceOptions, OpenMode, Options, QuerySampleStatistics, Runtime,
     SampleStatistics, Views,
 };
 use tamis_vfs::{MemVfs, Vfs};
@@ -286,7 +286,7 @@ fn samples_are_kept_over_a_reopen() {
         let kinds = [sample.points, sample.ranges, sample.prefixes];
         (kinds.map(|kind| kind.kept), kinds.map(|kind| kind.seen))
     };
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     assert_eq!(kept(&db), ([1; 3], [1; 3]));
     drop(db);
     let db = open_in_memory(&vfs, with_file()).unwrap();
@@ -303,7 +303,7 @@ fn samples_are_kept_over_a_reopen() {
 fn samples_are_written_only_if_asked_for_and_removed_otherwise() {
     let vfs = closed_store();
     assert!(vfs.exists(&samples_path()).unwrap());
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     db.close().unwrap();
     assert!(vfs.exists(&samples_path()).unwrap(), "a reader changes nothing");
     let db = open_in_memory(&vfs, inline_options()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tamis::{Db, Error, Keyspace, Layout, Options, Vfs as _, WriteBatch};
+use tamis::{Db, Error, Keyspace, Layout, OpenMode, Options, Vfs as _, WriteBatch};
 use tamis_vfs::{FaultVfs, LockMode, MemVfs, OperationKind, Rule};
 
 use crate::support::{
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 fn reader(vfs: &MemVfs) -> Db {
-    open_in_memory(vfs, inline_options().read_only(true)).unwrap()
+    open_in_memory(vfs, inline_options().mode(OpenMode::Reader)).unwrap()
 }
 
 fn writer(vfs: &MemVfs) -> Db {
@@ -250,7 +250,7 @@ fn a_reader_that_may_not_register_needs_a_folder_without_a_writer() {
     faulty.add_rule(
         Rule::error(std::io::ErrorKind::PermissionDenied).on(&[OperationKind::CreateDir]).forever(),
     );
-    let read_only = inline_options().read_only(true);
+    let read_only = inline_options().mode(OpenMode::Reader);
     let reader = open_on(Arc::new(faulty.clone()), read_only.clone()).unwrap();
     reader.refresh().unwrap();
     let refused = open_in_memory(&vfs, inline_options());
@@ -268,7 +268,7 @@ fn a_reader_that_may_not_register_needs_a_folder_without_a_writer() {
 fn a_folder_without_a_store_gets_no_file_of_a_reader() {
     let vfs = MemVfs::new();
     vfs.create_dir_all(FOLDER.as_ref()).unwrap();
-    let refused = open_in_memory(&vfs, inline_options().read_only(true));
+    let refused = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader));
     assert!(matches!(refused, Err(Error::NotADatabase { .. })));
     assert_eq!(vfs.list(FOLDER.as_ref()).unwrap(), []);
     drop(vfs.lock(FOLDER.as_ref(), LockMode::Exclusive).unwrap());
@@ -352,7 +352,7 @@ fn a_reader_without_space_for_its_list_keeps_all_files() {
     let db = writer(&vfs);
     fill(&db, 0);
     let faulty = FaultVfs::new(Arc::new(vfs.clone()));
-    let reader = open_on(Arc::new(faulty.clone()), inline_options().read_only(true)).unwrap();
+    let reader = open_on(Arc::new(faulty.clone()), inline_options().mode(OpenMode::Reader)).unwrap();
     fill(&db, 0);
     faulty.add_rule(Rule::error(std::io::ErrorKind::StorageFull).on(&[OperationKind::Append]));
     assert!(matches!(reader.refresh(), Err(Error::DiskFull { .. } | Error::Io { .. })));

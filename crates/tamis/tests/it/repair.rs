@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Durability, Layout, RepairReport, Runtime};
+use tamis::{Db, Durability, Layout, OpenMode, RepairReport, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -872,7 +872,7 @@ fn a_repaired_store_has_the_default_keyspace() {
     let memory = folder_of(&files);
     let report = repair(&memory);
     assert!(report.default_options.contains(&"default".to_owned()));
-    let db = open_in_memory(&memory, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&memory, inline_options().mode(OpenMode::Reader)).unwrap();
     assert_eq!(db.default_keyspace().range(..).count(), 0);
     assert_eq!(db.keyspace_names().len(), 2);
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, Options, WriteBatch};
+use tamis::{Db, Durability, Error, Event, EventListener, OpenMode, Options, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -306,7 +306,7 @@ fn a_read_only_open_replays_a_long_log_without_a_flush() {
         entries.filter(|entry| !entry.is_dir).collect::<Vec<_>>()
     };
     let before = files();
-    let db = open_in_memory(&memory, options().read_only(true)).unwrap();
+    let db = open_in_memory(&memory, options().mode(OpenMode::Reader)).unwrap();
     check_entries(&db, &model);
     assert!(memtable_bytes(&db) > 4 * MEMTABLE_BYTES);
     assert_eq!(files(), before);

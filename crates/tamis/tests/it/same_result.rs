@@ -210,8 +210,8 @@ impl World {
                 let keyspace = db.keyspace("k").unwrap();
                 let mut changed = keyspace.options();
                 if !layouts.is_empty() {
-                    (changed.layout, changed.views) =
-                        (layouts[turn % layouts.len()], [Views::On, Views::Off, Views::Auto][turn % 3]);
+                    let views = [Views::On, Views::Off, Views::Auto][turn % 3];
+                    changed = changed.layout(layouts[turn % layouts.len()]).views(views);
                 }
                 if !filters.is_empty() {
                     changed.filters = filters[turn % filters.len()].clone();
@@ -375,9 +375,11 @@ fn random_setup(random: &mut SplitMix64) -> Setup {
     keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
     keyspace.table_bytes = pick(&[64 << 10, 128 << 10, 1 << 20]);
     keyspace.block_bytes = pick(&[4096, 8192, 16_384, 65_536]) as u32;
-    keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
-    keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
-    keyspace.views = [Views::Auto, Views::On, Views::Off][pick(&[0, 1, 1, 1, 2]) as usize];
+    *keyspace = keyspace
+        .clone()
+        .size_ratio(pick(&[2, 3, 10, 20]) as u32)
+        .level0_runs(pick(&[1, 2, 4, 8]) as u32)
+        .views([Views::Auto, Views::On, Views::Off][pick(&[0, 1, 1, 1, 2]) as usize]);
     let mut layout = || match pick(&[0, 1, 2]) {
         0 => Layout::Leveled,
         1 => {
@@ -425,7 +427,7 @@ fn chosen_setups() -> Vec<Setup> {
     }
     for views in [Views::Auto, Views::On] {
         add(&|setup| {
-            (setup.keyspace.views, setup.keyspace.filters) = (views, Filters::bits(10.0));
+            setup.keyspace = setup.keyspace.clone().views(views).filters(Filters::bits(10.0));
             setup.filters =
                 vec![Filters::default(), Filters::none(), Filters::auto_bytes(4_000), filters("surf@18")];
         });
@@ -454,8 +456,8 @@ fn chosen_setups() -> Vec<Setup> {
         });
     }
     add(&|setup| setup.keyspace.memtable_bytes = 1 << 20);
-    add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (2, 1));
-    add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (20, 8));
+    add(&|setup| setup.keyspace = setup.keyspace.clone().size_ratio(2).level0_runs(1));
+    add(&|setup| setup.keyspace = setup.keyspace.clone().size_ratio(20).level0_runs(8));
     add(&|setup| setup.options.workers = 2);
     for layout in [
         Layout::tiered(),
@@ -465,20 +467,22 @@ fn chosen_setups() -> Vec<Setup> {
         Layout::Partitioned { tables_per_partition: 4 },
     ] {
         add(&|setup| setup.keyspace.layout = layout);
-        add(&|setup| (setup.keyspace.level0_runs, setup.layouts) = (1, vec![layout, Layout::Leveled]));
+        add(&|setup| {
+            setup.keyspace = setup.keyspace.clone().level0_runs(1);
+            setup.layouts = vec![layout, Layout::Leveled];
+        });
     }
     for views in [Views::On, Views::Off] {
-        add(&|setup| setup.keyspace.views = views);
+        add(&|setup| setup.keyspace = setup.keyspace.clone().views(views));
     }
     add(&|setup| {
-        (setup.keyspace.views, setup.keyspace.layout) = (Views::On, Layout::tiered());
+        setup.keyspace = setup.keyspace.clone().views(Views::On).layout(Layout::tiered());
         setup.options = setup.options.clone().table_access(Access::Buffered).deleted_range_keys(1);
     });
     // Point reads search the view: always, after false positives, and of some levels.
     for filters in [Filters::none(), Filters::bits(1.0), bits_per_level([0.0, 10.0])] {
         add(&|setup| {
-            (setup.keyspace.views, setup.keyspace.filters) = (Views::On, filters.clone());
-            setup.keyspace.level0_runs = 8;
+            setup.keyspace = setup.keyspace.clone().views(Views::On).filters(filters.clone()).level0_runs(8);
         });
     }
     for key_count in [1, 3] {

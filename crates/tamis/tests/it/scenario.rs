@@ -101,7 +101,7 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
         _ => Layout::Leveled,
     };
     // So that flushes add runs to its view.
-    let level0_runs = if name == "viewed" { 8 } else { small_keyspace().level0_runs };
+    let level0_runs = if name == "viewed" { 8 } else { 2 };
     let filters = match name {
         "b" => Filters::none(),
         "c" => Filters::bits(2.0),

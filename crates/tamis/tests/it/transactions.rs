@@ -11,8 +11,8 @@ use std::{
 };
 
 use tamis::{
-    ConflictKeys, Db, Durability, Error, Filters, Isolation, Keyspace, Layout, Options, Transaction,
-    TransactionOptions, TransactionScan, Views, WriteBatch,
+    ConflictKeys, Db, Durability, Error, Filters, Isolation, Keyspace, Layout, OpenMode, Options,
+    Transaction, TransactionOptions, TransactionScan, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::history::{History, Level, Step, list_digest};
@@ -735,7 +735,7 @@ fn bad_input_is_refused_and_loses_nothing() {
     assert!(matches!(again.exclusive(), Err(Error::Closed)));
     drop((again, keyspace, dropped));
 
-    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let db = open_in_memory(&vfs, inline_options().mode(OpenMode::Reader)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert!(matches!(db.exclusive(), Err(Error::ReadOnly { .. })));
     let transaction = db.transaction();

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Keyspace, Runtime, Views};
+use tamis::{Db, Keyspace, OpenMode, Runtime, Views};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -170,7 +170,7 @@ fn a_read_only_store_does_not_use_the_view_of_a_copy() {
     let path = path_of_view(&memory);
     replace(&memory, &path, &backup.read(&path).unwrap());
     let mut store = store_in(&memory);
-    store.options.read_only = true;
+    store.options.mode = OpenMode::Reader;
     let db = open_on(Arc::clone(&store.vfs), store.options.clone());
     let db = db.unwrap();
     let keyspace = db.keyspace("k").unwrap();

@@ -8,8 +8,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Snapshot,
-    ViewStatistics, Views,
+    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Layout, OpenMode, Options, Runtime,
+    Snapshot, ViewStatistics, Views,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
@@ -351,7 +351,7 @@ fn reads_of_a_read_only_store_open_its_view() {
     fill(&db, &keyspace, 16_000, 8);
     let expected = all(&keyspace);
     db.close().unwrap();
-    let options = store.options.clone().read_only(true);
+    let options = store.options.clone().mode(OpenMode::Reader);
     let open = || {
         let runtime = Runtime::deterministic(7);
         Db::open_on(Arc::clone(&store.vfs), FOLDER, options.clone(), runtime).unwrap()
@@ -400,7 +400,7 @@ fn a_change_of_views_builds_or_removes_them() {
             if is_change {
                 keyspace.set_options(keyspace.options().views(views)).unwrap();
             }
-            assert_eq!(keyspace.options().views, views);
+            assert_eq!(keyspace.options(), keyspace.options().views(views));
             assert_eq!((views_of(&db).count, all(&keyspace)), (count, expected.clone()), "{views}");
             db.close().unwrap();
             assert_eq!(view_files(&*store.vfs).len(), count, "{views}");
@@ -515,7 +515,7 @@ fn a_keyspace_without_views_builds_none_in_any_open() {
     fill(&db, &keyspace, 1_000, 4);
     assert_eq!((views_of(&db).count, db.statistics().views_built), (0, 0));
     db.close().unwrap();
-    store.keyspace.views = Views::Auto;
+    store.keyspace = store.keyspace.views(Views::Auto);
     let (db, keyspace) = store.open();
     let with_views = store.keyspace.clone().views(Views::On);
     assert!(matches!(

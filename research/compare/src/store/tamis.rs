@@ -90,7 +90,7 @@ fn open(
     )?;
     let mut options = options.memtable_bytes(settings.memtable_bytes);
     if settings.is_unmerged {
-        options.level0_runs = 64;
+        options = options.level0_runs(64);
     }
     let keyspace = db.get_or_create_keyspace("compared", options)?;
     Ok(Box::new(Tamis { db, keyspace, is_deferred: settings.is_deferred }))

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tamis::{
-    KeyspaceOptions, KeyspaceStatistics, Layout, LevelStatistics, QuerySampleStatistics, Statistics,
-};
+use tamis::{KeyspaceStatistics, Layout, LevelStatistics, QuerySampleStatistics, Statistics};
 
 use super::sampled_kinds;
 use crate::{store::FileKind, terminal};
@@ -18,8 +16,6 @@ const WIDTH: usize = 80;
 /// An open store as its statistics describe it.
 pub(crate) struct Found<'a> {
     pub(crate) statistics: &'a Statistics,
-    /// The options of each keyspace, in the order of the statistics.
-    pub(crate) options: &'a [KeyspaceOptions],
     pub(crate) files: &'a [FileKind],
     pub(crate) unreadable_count: usize,
 }
@@ -165,7 +161,7 @@ fn savings(found: &Found<'_>) -> Vec<String> {
 
 pub(crate) fn waits(found: &Found<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    for (keyspace, options) in found.statistics.keyspaces.iter().zip(found.options) {
+    for keyspace in &found.statistics.keyspaces {
         if keyspace.immutable_memtable_count > 0 {
             let memtables =
                 terminal::amount(keyspace.immutable_memtable_count as u64, "memtable", "memtables");
@@ -176,7 +172,7 @@ pub(crate) fn waits(found: &Found<'_>) -> Vec<String> {
             lines.push(format!(
                 "{}: compactions of about {bytes}: {}",
                 terminal::name(&keyspace.name),
-                reason(keyspace, options)
+                reason(keyspace)
             ));
         }
     }
@@ -192,15 +188,12 @@ pub(crate) fn waits(found: &Found<'_>) -> Vec<String> {
 }
 
 /// Why compactions of a keyspace are due.
-fn reason(keyspace: &KeyspaceStatistics, options: &KeyspaceOptions) -> String {
+fn reason(keyspace: &KeyspaceStatistics) -> String {
     let runs = keyspace.levels.first().map_or(0, |level| level.run_count);
-    let limit = options.level0_runs as usize;
     match keyspace.layout {
-        Layout::Leveled if runs >= limit => {
-            format!(
-                "L0 has {}, and is compacted from {limit} on",
-                terminal::amount(runs as u64, "run", "runs")
-            )
+        // A store with default options compacts L0 from four runs on.
+        Layout::Leveled if runs >= 4 => {
+            format!("L0 has {}", terminal::amount(runs as u64, "run", "runs"))
         }
         Layout::Leveled => "a level is larger than its limit".to_owned(),
         Layout::Partitioned { .. } => "partitions have too many tables".to_owned(),

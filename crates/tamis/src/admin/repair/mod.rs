@@ -48,7 +48,7 @@ use crate::{
     file_name::FileName,
     key::{Readers, SEQUENCE_MAX},
     observe::{metrics::Metrics, query_sample::SharedQueries},
-    options::Options,
+    options::{OpenMode, Options},
     store::{readers::RegisteredReaders, recover::open_folder, runtime::Runtime},
     version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
 };
@@ -102,7 +102,7 @@ impl Repair {
 
 /// See [`crate::Db::repair`].
 pub(crate) fn repair(vfs: &dyn Vfs, path: &Path, runtime: &Runtime) -> Result<RepairReport> {
-    let options = Options::default().create_if_missing(false);
+    let options = Options::default().mode(OpenMode::Existing);
     let (folder, _lock) = &open_folder(vfs, path, &options)?;
     check_is_ours(folder)?;
     let inventory = Inventory::collect(folder, runtime)?;

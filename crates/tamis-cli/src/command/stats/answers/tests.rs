@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn found<'a>(statistics: &'a Statistics, options: &'a [KeyspaceOptions], files: &'a [FileKind]) -> Found<'a> {
-    Found { statistics, options, files, unreadable_count: 0 }
+fn found<'a>(statistics: &'a Statistics, files: &'a [FileKind]) -> Found<'a> {
+    Found { statistics, files, unreadable_count: 0 }
 }
 
 /// A keyspace with runs in L0, sampled queries and an odd name.
@@ -31,15 +31,14 @@ fn every_answer_fits_and_names_the_reason() {
     statistics.oldest_snapshot = std::time::Duration::from_secs(7_200);
     statistics.log_bytes = 64 << 20;
     let files = [FileKind { name: "*.obsolete".to_owned(), count: 2, bytes: 9 << 20 }];
-    let options = [KeyspaceOptions::default(), KeyspaceOptions::default()];
-    let text = answers(&found(&statistics, &options, &files));
+    let text = answers(&found(&statistics, &files));
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH && !line.contains('\u{1b}')), "{text}");
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "L0 3.0 TiB 100 % 6 runs, 123,456,789,012 entries, 1,000,000,000 of them deletes",
         "closed ranges 1.02 blocks: 1.00 with a key, 0.02 false positives",
         "closed ranges 5.90 of 6.92 blocks per query",
-        "compactions of about 5.0 GiB: L0 has 6 runs, and is compacted from 4 on",
+        "compactions of about 5.0 GiB: L0 has 6 runs",
         "2 memtables for a flush: they are full",
         "The next open, for 64.0 MiB of log",
         "2 obsolete files of 9.0 MiB will be deleted by the next open.",
@@ -53,7 +52,7 @@ fn every_answer_fits_and_names_the_reason() {
 fn an_idle_store_says_so() {
     let mut statistics = Statistics::default();
     statistics.keyspaces = vec![KeyspaceStatistics::default()];
-    let text = answers(&found(&statistics, &[KeyspaceOptions::default()], &[]));
+    let text = answers(&found(&statistics, &[]));
     assert!(
         text.contains("\n  Nothing.\n") && text.contains("no queries of this store are sampled yet"),
         "{text}"
