@@ -6,11 +6,11 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 56_000),
+    ("crates/tamis/src", 55_800),
     ("crates/tamis/src/admin", 3_700),
     ("crates/tamis/src/cache", 800),
     ("crates/tamis/src/changes", 650),
-    ("crates/tamis/src/compaction", 8_200),
+    ("crates/tamis/src/compaction", 8_050),
     ("crates/tamis/src/cursor", 3_650),
     ("crates/tamis/src/db", 1_550),
     ("crates/tamis/src/memtable", 2_000),
