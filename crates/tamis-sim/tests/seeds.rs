@@ -18,13 +18,15 @@ fn two_plays_of_a_seed_are_equal_to_the_last_byte() {
 /// runs of L0 whose sequence numbers interleave became one run, which broke the order of L0. Seed ..153: an ingest that was late for a close removed
 /// its table afterwards. Seed ..281: damage of the header of a log segment was reported of the segment before. Seed ..685944: a thread dropped a handle under
 /// a lock of the simulation. Seed ..914158: a failed write came back after a crash, instead of a later one. Seed ..914944: a segment that a checkpoint copied was
-/// removed. Seed ..919432: a bit was flipped after the crash, and so was not the one that was restored.
+/// removed. Seed ..919432: a bit was flipped after the crash, and so was not the one that was restored. Seed 530729: a repair recovered a keyspace with
+/// operands whose drop and whose operator were lost, and the simulation could not read it.
 #[test]
 fn seeds_that_have_failed_are_right() {
     keep_panics();
     for seed in [
         24,
         186,
+        530_729,
         1_795_912_580_972_500,
         1_795_916_897_917_153,
         1_795_916_897_917_281,
