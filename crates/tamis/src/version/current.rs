@@ -7,18 +7,19 @@ use std::path::Path;
 
 use tamis_vfs::Folder;
 
-use super::failure::Failure;
+use super::{
+    failure::Failure,
+    header::{HEADER_BYTES, HeaderKind},
+};
 use crate::{
-    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64},
     error::{Error, Result},
     file_name::FileName,
 };
 
 /// The first bytes: "TMcu".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMcu");
-const VERSION: u32 = 1;
-/// Bytes of the whole file.
-pub(crate) const FILE_BYTES: usize = 32;
+/// The fields of [`Current`].
+const HEADER: HeaderKind = HeaderKind { magic: MAGIC, version: 1, name: "name of the manifest" };
 
 /// The contents of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,44 +32,16 @@ pub(crate) struct Current {
 
 impl Current {
     fn encode(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(FILE_BYTES);
-        put_u32(&mut bytes, MAGIC);
-        put_u32(&mut bytes, VERSION);
-        put_u64(&mut bytes, self.manifest);
-        put_u64(&mut bytes, self.manifest_bytes);
-        let sum = checksum(0, &bytes);
-        put_u64(&mut bytes, sum);
-        bytes
+        HEADER.encode([self.manifest, self.manifest_bytes])
     }
 
     pub(crate) fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
-        let damage = |offset, expected: String, got: String| {
-            Err(Error::corruption(file, offset, "name of the manifest", expected, got))
-        };
-        let mut decoder = Decoder::new(bytes);
-        let (Some(covered), Some(sum), true) =
-            (decoder.take(FILE_BYTES - CHECKSUM_BYTES), decoder.take_u64(), bytes.len() == FILE_BYTES)
-        else {
-            return damage(0, format!("{FILE_BYTES} bytes"), format!("{} bytes", bytes.len()));
-        };
-        let expected = checksum(0, covered);
-        if sum != expected {
-            return damage(
-                (FILE_BYTES - CHECKSUM_BYTES) as u64,
-                format!("checksum {expected:#018x}"),
-                format!("{sum:#018x}"),
-            );
+        if bytes.len() > HEADER_BYTES {
+            let got = format!("{} bytes", bytes.len());
+            return Err(HEADER.damage(file, 0, format!("{HEADER_BYTES} bytes"), got));
         }
-        let mut fields = Decoder::new(covered);
-        match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
-            (Some(MAGIC), Some(VERSION), Some(manifest), Some(manifest_bytes)) => {
-                Ok(Self { manifest, manifest_bytes })
-            }
-            (Some(MAGIC), Some(found), ..) => {
-                Err(Error::UnknownFormat { file: file.to_path_buf(), found, known: VERSION })
-            }
-            (magic, ..) => damage(0, format!("magic {MAGIC:#010x}"), format!("{:#010x}", magic.unwrap_or(0))),
-        }
+        let [manifest, manifest_bytes] = HEADER.decode(bytes, file)?;
+        Ok(Self { manifest, manifest_bytes })
     }
 
     /// # Errors

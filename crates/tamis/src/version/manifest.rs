@@ -15,9 +15,14 @@ use std::{path::Path, path::PathBuf, sync::Arc};
 
 use tamis_vfs::{File, Folder};
 
-use super::{current::Current, edit::VersionEdit, failure::Failure};
+use super::{
+    current::Current,
+    edit::VersionEdit,
+    failure::Failure,
+    header::{HEADER_BYTES, HeaderKind},
+};
 use crate::{
-    coding::{CHECKSUM_BYTES, Decoder, checksum, put_u32, put_u64},
+    coding::Decoder,
     error::{Error, Result},
     file_name::FileName,
     frame::{Frame, FrameReader, TornTail, file_bytes::FileBytes, put_frame},
@@ -26,9 +31,8 @@ use crate::{
 
 /// The first bytes: "TMmf".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
-const VERSION: u32 = 8;
-/// Bytes of the header; the first record follows.
-const HEADER_BYTES: usize = 32;
+/// The number of the manifest, and 0. The first record follows.
+const HEADER: HeaderKind = HeaderKind { magic: MAGIC, version: 8, name: "manifest header" };
 
 /// Appends edits to a manifest.
 #[derive(Debug)]
@@ -63,7 +67,7 @@ impl ManifestWriter {
         number: u64,
         edits: &[VersionEdit],
     ) -> Result<Self, Failure> {
-        let mut bytes = encode_header(number);
+        let mut bytes = HEADER.encode([number, 0]);
         for edit in edits {
             let offset = bytes.len() as u64;
             put_frame(&mut bytes, offset, 0, &edit.encode()).map_err(Failure::retryable)?;
@@ -132,43 +136,10 @@ impl ManifestWriter {
     }
 }
 
-fn encode_header(number: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_BYTES);
-    put_u32(&mut bytes, MAGIC);
-    put_u32(&mut bytes, VERSION);
-    put_u64(&mut bytes, number);
-    put_u64(&mut bytes, 0);
-    let sum = checksum(0, &bytes);
-    put_u64(&mut bytes, sum);
-    bytes
-}
-
 fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
-    let damage = |offset, expected: String, got: String| {
-        Err(Error::corruption(file, offset, "manifest header", expected, got))
-    };
-    let mut decoder = Decoder::new(bytes);
-    let (Some(covered), Some(sum)) = (decoder.take(HEADER_BYTES - CHECKSUM_BYTES), decoder.take_u64()) else {
-        return damage(0, format!("{HEADER_BYTES} bytes"), format!("{} bytes", bytes.len()));
-    };
-    let expected = checksum(0, covered);
-    if sum != expected {
-        return damage(
-            (HEADER_BYTES - CHECKSUM_BYTES) as u64,
-            format!("checksum {expected:#018x}"),
-            format!("{sum:#018x}"),
-        );
-    }
-    let mut fields = Decoder::new(covered);
-    match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
-        (Some(MAGIC), Some(VERSION), Some(found), Some(0)) if found == number => Ok(()),
-        (Some(MAGIC), Some(VERSION), found, _) => {
-            damage(8, format!("manifest number {number}"), format!("{}", found.unwrap_or(0)))
-        }
-        (Some(MAGIC), Some(found), ..) => {
-            Err(Error::UnknownFormat { file: file.to_path_buf(), found, known: VERSION })
-        }
-        (magic, ..) => damage(0, format!("magic {MAGIC:#010x}"), format!("{:#010x}", magic.unwrap_or(0))),
+    match HEADER.decode(bytes, file)? {
+        [found, 0] if found == number => Ok(()),
+        [found, _] => Err(HEADER.damage(file, 8, format!("manifest number {number}"), found.to_string())),
     }
 }
 

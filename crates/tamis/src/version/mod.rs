@@ -15,6 +15,7 @@ pub(crate) mod filter_tally;
 pub(crate) mod folder;
 pub(crate) mod follow;
 pub(crate) mod handle;
+mod header;
 mod hotness_transfer;
 pub(crate) mod invariants;
 pub(crate) mod key_bounds;

@@ -45,7 +45,7 @@ pub(crate) fn read_longest(folder: &Folder) -> Result<Prefix> {
     match Current::read(folder) {
         Ok(current) => {
             let mut found = read_one(folder, current);
-            found.bytes += super::current::FILE_BYTES as u64;
+            found.bytes += super::header::HEADER_BYTES as u64;
             Ok(found)
         }
         Err(error) => {

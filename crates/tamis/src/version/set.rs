@@ -34,11 +34,12 @@ use tamis_vfs::{Access, DirEntry, Folder};
 use super::{
     catalog::{Applied, Catalog, Replay},
     counters::Counters,
-    current::{Current, FILE_BYTES},
+    current::Current,
     edit::{Change, VersionEdit},
     failure::Failure,
     folder::{self, Leftovers},
     handle::{FileHandle, ObsoleteFiles},
+    header::HEADER_BYTES,
     manifest::{self, ManifestPosition, ManifestWriter},
     version::KeyspaceVersion,
 };
@@ -516,7 +517,7 @@ pub(super) fn resolve_operators(catalog: &mut Catalog, given: &[MergeOperator]) 
 pub(crate) fn write_catalog(catalog: &Catalog, folder: &Folder, number: u64) -> Result<u64> {
     let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
     let written = ManifestWriter::create(folder, number, &edits);
-    written.map(|writer| writer.first_bytes() + FILE_BYTES as u64).map_err(|failure| failure.error)
+    written.map(|writer| writer.first_bytes() + HEADER_BYTES as u64).map_err(|failure| failure.error)
 }
 
 fn is_long(writer: &ManifestWriter) -> bool {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{frame::frame_bytes, version::edit::Change};
 
 const FOLDER: &str = "/db";
-const NEWER: u32 = VERSION + 1;
+const NEWER: u32 = HEADER.version + 1;
 
 /// An edit that need not be covered.
 fn edit(keyspace: u64) -> VersionEdit {
@@ -108,18 +108,15 @@ fn a_missing_manifest_a_wrong_one_and_a_newer_format_are_different_errors() {
     let (vfs, bytes) = written();
     vfs.remove(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
-    let mut other = encode_header(4);
+    let mut other = HEADER.encode([4, 0]);
     other.extend_from_slice(bytes.get(HEADER_BYTES..).unwrap());
     assert!(matches!(read_all(&with_file(FileName::Manifest(3), &other)), Err(Error::Corruption(_))));
-    let mut newer = Vec::new();
-    put_u32(&mut newer, MAGIC);
-    put_u32(&mut newer, NEWER);
-    put_u64(&mut newer, 3);
-    put_u64(&mut newer, 0);
-    let sum = checksum(0, &newer);
-    put_u64(&mut newer, sum);
+    let newer = HeaderKind { version: NEWER, ..HEADER }.encode([3, 0]);
     let error = read_all(&with_file(FileName::Manifest(3), &newer)).unwrap_err();
-    assert!(matches!(error, Error::UnknownFormat { found: NEWER, known: VERSION, .. }), "{error}");
+    assert!(
+        matches!(error, Error::UnknownFormat { found: NEWER, known, .. } if known == HEADER.version),
+        "{error}"
+    );
     vfs.remove(&FileName::Current.path(Path::new(FOLDER))).unwrap();
     assert!(matches!(read_all(&vfs), Err(Error::MissingFile { .. })));
 }
@@ -167,7 +164,7 @@ fn a_manifest_is_written_and_read_as_its_golden_file() {
             std::fs::write(&path, &written).unwrap();
         }
         let golden = std::fs::read(&path).unwrap();
-        assert_eq!(written, golden, "{name} is not written as version {VERSION} was frozen");
+        assert_eq!(written, golden, "{name} is not written as version {} was frozen", HEADER.version);
     }
     assert_eq!(read_all(&vfs).unwrap(), (vec![first, last], None));
 }
