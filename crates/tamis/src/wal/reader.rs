@@ -10,7 +10,7 @@
 //!    above it, the next segment's header, or any mark in a later segment (a sync covers the whole log). Otherwise it is a
 //!    torn tail: replay ends there, later segments are dropped, and all of that is reported. Zero bytes up to the end of
 //!    the file are no bad part: they are room that the writer had allocated. If the next segment's header is bad, it is unknown whether
-//!    the segment was to end at its bad part: then this header is the damage. The name of the first needed segment is
+//!    the segment was to end at its bad part, or was abandoned: then this header is the damage. The name of the first needed segment is
 //!    durable before another segment follows it: if the lowest existing segment continues one that is needed and missing,
 //!    that is damage. So is a missing or shorter segment of which the manifest says that it was synced ([`KnownLog`]).
 //!
@@ -240,7 +240,8 @@ struct Torn;
 /// A bad part that was synced.
 enum Damage {
     Here(Error),
-    /// The next header is damaged, and may have said that the segment ends at the bad part: the header is the first fault that is certain.
+    /// The next header is damaged, and may have said that the segment ends at the bad part, or is no part of the log: the header is the first fault
+    /// that is certain.
     HereOrNext(Error),
 }
 
@@ -434,7 +435,7 @@ impl<'a> Replay<'a> {
                 if let Some(faults) = &mut self.faults {
                     faults.push(error);
                 }
-                self.report.segments.push(end);
+                self.report.segments.extend(member.header.map(|_| end));
                 return Ok(None);
             }
             None => {}
@@ -472,7 +473,7 @@ impl<'a> Replay<'a> {
         let what = if member.header.is_none() { "log segment header" } else { "log record" };
         let error = Error::corruption(path, bad.offset, what, bad.expected, bad.got);
         let is_next_bad = later.first().is_some_and(|next| next.header.is_none());
-        let is_unclear = !is_known_here && member.header.is_some() && is_next_bad;
+        let is_unclear = !is_known_here && is_next_bad;
         Ok(Some(if is_unclear { Damage::HereOrNext(error) } else { Damage::Here(error) }))
     }
 

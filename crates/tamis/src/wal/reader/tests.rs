@@ -128,6 +128,31 @@ fn a_damaged_header_is_the_damage_and_not_the_end_that_it_knew() {
     assert_eq!((&found.file, found.offset), (&path(2), 0));
 }
 
+/// The fault was reported of an abandoned segment: only the damaged header says that the log begins with it.
+#[test]
+fn a_damaged_header_is_the_damage_and_not_an_abandoned_segment_before() {
+    let mut files = log_files(&chain(3, Durability::Synced));
+    let second = files.get_mut("000002.log").unwrap();
+    let header = SegmentHeader {
+        database_id: DATABASE_ID,
+        number: 2,
+        previous: 0,
+        previous_bytes: 0,
+        previous_synced: 0,
+    };
+    second[..HEADER_BYTES as usize].copy_from_slice(&header.encode());
+    files.insert("000001.log".to_owned(), b"an abandoned segment".repeat(10));
+    assert_eq!(replayed(&vfs_of(&files), 0).unwrap().0, [2, 3]);
+    files.get_mut("000002.log").unwrap()[27] ^= 1;
+    let Err(Error::Corruption(found)) = replayed(&vfs_of(&files), 0) else { panic!("no damage") };
+    assert_eq!((&found.file, found.offset), (&path(2), 0));
+    let vfs = vfs_of(&files);
+    let (report, faults) =
+        salvage(&LogFiles::find(&folder_in(&vfs).unwrap(), known()).unwrap(), &mut |_, _| {});
+    let kept: Vec<u64> = report.segments.iter().map(|end| end.number).collect();
+    assert_eq!((kept, faults.len()), (vec![3], 2), "{faults:?}");
+}
+
 #[test]
 fn abandoned_segments_are_skipped() {
     let vfs = chain(2, Durability::Synced);
