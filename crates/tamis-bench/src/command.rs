@@ -159,10 +159,7 @@ impl RunArgs {
             check(definition, &options)?;
         }
         for definition in definitions {
-            let bar = progress_bar(definition.name);
-            let mut shown = BarObserver { bar, total: 0, done: 0, has_started: false, is_interrupted };
-            let mut report = run(definition, &options, &mut shown)?;
-            shown.bar.finish_and_clear();
+            let mut report = run_shown(definition, &options, is_interrupted)?;
             if let Some(draw) = catalog.draw {
                 report.plots = draw(definition, &report)?;
             }
@@ -179,6 +176,22 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+/// Runs an experiment, and shows its progress.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shown(
+    definition: &Definition,
+    options: &RunOptions,
+    is_interrupted: fn() -> bool,
+) -> Result<Report, BenchError> {
+    let bar = progress_bar(definition.name);
+    let mut shown = BarObserver { bar, total: 0, done: 0, has_started: false, is_interrupted };
+    let report = run(definition, options, &mut shown)?;
+    shown.bar.finish_and_clear();
+    Ok(report)
 }
 
 /// A bar for the points of an experiment. Nothing is drawn if standard error is not a terminal.

@@ -52,7 +52,8 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(size: Size, seed: u64, scratch: &'a Path, observer: &'a mut dyn Observer) -> Self {
+    /// A context of measurements outside of the runner.
+    pub fn new(size: Size, seed: u64, scratch: &'a Path, observer: &'a mut dyn Observer) -> Self {
         let (clock, span) = (SystemClock::default(), 0.0..1.0);
         Self { size, seed, clock, scratch, observer, span, inputs: Vec::new() }
     }

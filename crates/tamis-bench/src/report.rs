@@ -91,9 +91,10 @@ impl Report {
         }
     }
 
-    /// The file of the results of a run: `NAME-SIZE-sSEED.json`.
+    /// The file of the results of a run: `NAME-SIZE-sSEED.json`, or the given one.
     pub fn path_of(definition: &Definition, options: &RunOptions) -> PathBuf {
-        options.out.join(format!("{}-{}-s{}.json", definition.name, options.size, options.seed))
+        let name = || format!("{}-{}-s{}.json", definition.name, options.size, options.seed);
+        options.file.clone().unwrap_or_else(|| options.out.join(name()))
     }
 
     /// Reads the results of an earlier run to continue; `None` if there are none.
@@ -117,22 +118,19 @@ impl Report {
             Err(error) => return refuse(format!("contains no results of an experiment ({error}); {advice}")),
         };
         let expected = Self::new(definition, options, path.to_owned());
+        let (old_seed, new_seed) = (earlier.seed.to_string(), expected.seed.to_string());
         let pairs = [
+            ("seed", &old_seed, &new_seed),
             ("experiment", &earlier.experiment, &expected.experiment),
             ("size", &earlier.size, &expected.size),
             ("commit", &earlier.configuration.commit, &expected.configuration.commit),
             ("profile", &earlier.configuration.profile, &expected.configuration.profile),
             ("compiler", &earlier.configuration.compiler, &expected.configuration.compiler),
+            ("features", &earlier.configuration.target_features, &expected.configuration.target_features),
             ("processor", &earlier.machine.processor, &expected.machine.processor),
         ];
         if let Some((what, old, new)) = pairs.into_iter().find(|(_, old, new)| old != new) {
             return refuse(format!("its {what} is {old}, but this run has {new}; {advice}"));
-        }
-        if earlier.seed != expected.seed {
-            return refuse(format!(
-                "its seed is {}, but this run has {}; {advice}",
-                earlier.seed, expected.seed
-            ));
         }
         Ok(Some(Self { rows: earlier.rows, date: earlier.date, ..expected }))
     }

@@ -13,6 +13,8 @@ pub struct RunOptions {
     pub seed: u64,
     /// The folder of the results.
     pub out: PathBuf,
+    /// The file of the results, for a program with one experiment, instead of a file in the folder.
+    pub file: Option<PathBuf>,
     /// The folder of stores while they are measured.
     pub scratch: PathBuf,
     /// Whether to discard earlier results.
@@ -34,6 +36,7 @@ impl RunOptions {
             seed: 42,
             scratch: out.clone(),
             out,
+            file: None,
             again: false,
             only: Vec::new(),
             threads: Vec::new(),

@@ -1,19 +1,12 @@
 //! Compares Tamis with other stores: the same data, the same operations in the same order, alternating rounds.
 //!
-//! `run` measures, `report` writes the tables of `docs/benchmarks.md` from the results, `list` prints stores and workloads.
+//! `run` measures, `report` writes the tables of `docs/benchmarks.md` from the results, `list` prints stores and workloads. The harness
+//! is `tamis-bench`: it generates and times the operations, and runs the points. Here are the stores, their states and processes,
+//! and the tables.
 
-mod clock;
-mod data;
-mod failure;
-mod operations;
-mod pass;
-mod peer;
 mod plan;
 mod report;
-mod results;
 mod run;
-mod sink;
-mod state;
 mod store;
 mod usage;
 mod worker;
@@ -23,7 +16,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{failure::Result, plan::RunArgs, report::ReportArgs, store::KINDS, workload::WORKLOADS};
+use crate::{
+    plan::RunArgs,
+    report::ReportArgs,
+    store::{KINDS, Result},
+    workload::WORKLOADS,
+};
 
 /// Benchmark Tamis, RocksDB, LevelDB, LMDB, fjall and redb
 #[derive(Debug, Parser)]
@@ -41,7 +39,9 @@ enum Command {
     List,
     /// The process that `run` starts for each store
     #[command(hide = true)]
-    Worker,
+    Worker {
+        settings: String,
+    },
 }
 
 fn list() {
@@ -56,28 +56,27 @@ fn list() {
     }
 }
 
-fn execute(command: &Command) -> Result<()> {
+fn execute(command: Command) -> Result<()> {
     match command {
         Command::Run(arguments) => {
-            let plan = arguments.plan()?;
             plan::check_build()?;
-            run::run(&plan)
+            run::run(arguments)
         }
         Command::Report(arguments) => arguments.run(),
         Command::List => {
             list();
             Ok(())
         }
-        Command::Worker => worker::run(),
+        Command::Worker { settings } => worker::run(&settings),
     }
 }
 
 fn main() -> ExitCode {
-    match execute(&Arguments::parse().command) {
+    match execute(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("tamis-compare: {failure}");
-            if peer::is_interrupted() { ExitCode::from(130) } else { ExitCode::FAILURE }
+        Err(error) => {
+            eprintln!("tamis-compare: {error}");
+            if worker::is_interrupted() { ExitCode::from(130) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -13,12 +13,10 @@ use std::{
 };
 
 use clap::Args;
+use tamis_bench::{BenchError, Report, Value};
 
 use self::summary::Summary;
-use crate::{
-    failure::{Failure, Result, while_doing},
-    results::Results,
-};
+use crate::store::Result;
 
 /// Write results as tables, to standard output or into a page, or as JSON
 #[derive(Debug, Clone, Args)]
@@ -42,15 +40,28 @@ pub struct ReportArgs {
     json: bool,
 }
 
+/// Reads a file of results.
+pub fn read(path: &Path) -> Result<Report> {
+    let text = fs::read_to_string(path).map_err(BenchError::io(path))?;
+    let wrong = |error: serde_json::Error| BenchError::WrongContent {
+        path: path.to_owned(),
+        what: format!("contains no results of a comparison: {error}"),
+    };
+    serde_json::from_str(&text).map_err(wrong)
+}
+
 impl ReportArgs {
     /// Writes the tables.
     pub fn run(&self) -> Result<()> {
-        let mut results = Results::read(&self.results)?;
-        results.rows.retain(|row| self.states.is_empty() || self.states.contains(&row.state));
-        let mut summary = Summary::new(&results);
+        let mut results = read(&self.results)?;
+        let is_shown = |state: Option<&Value>| {
+            self.states.iter().any(|name| state.is_some_and(|state| state.to_string() == *name))
+        };
+        results.rows.retain(|row| self.states.is_empty() || is_shown(row.get("state")));
+        let mut summary = Summary::new(&results)?;
         summary.rates.retain(|line| self.threads.is_empty() || self.threads.contains(&line.threads));
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&summary)?);
+            println!("{}", serde_json::to_string_pretty(&summary).map_err(BenchError::other)?);
             return Ok(());
         }
         let text = table::all(&summary);
@@ -64,16 +75,15 @@ impl ReportArgs {
     }
 
     fn replace(&self, page: &Path, text: &str) -> Result<()> {
-        let old = while_doing(fs::read_to_string(page), page.display())?;
-        let new = between_markers(&old, &self.name, text).ok_or_else(|| {
-            Failure(format!(
-                "{} has no lines `<!-- begin {} -->` and `<!-- end {} -->`; add them where the tables belong",
-                page.display(),
-                self.name,
-                self.name
-            ))
+        let old = fs::read_to_string(page).map_err(BenchError::io(page))?;
+        let name = &self.name;
+        let new = between_markers(&old, name, text).ok_or_else(|| BenchError::WrongContent {
+            path: page.to_owned(),
+            what: format!(
+                "no lines `<!-- begin {name} -->` and `<!-- end {name} -->`; add them where the tables belong"
+            ),
         })?;
-        while_doing(fs::write(page, new), page.display())
+        fs::write(page, new).map_err(BenchError::io(page))
     }
 }
 

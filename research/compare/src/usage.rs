@@ -2,65 +2,51 @@
 
 use std::{fs, io::Read as _, path::Path, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use tamis_bench::{BenchError, Row, driver::Process};
 
-use crate::clock::pause;
+use crate::store::Result;
 
 /// Interval between two checks for CPU time and writes of the process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of consecutive checks without work until the process counts as idle.
 const IDLE_CHECK_COUNT: u32 = 4;
+/// CPU time between two checks that does not count as work: that of the check.
+const IDLE_SECONDS: f64 = 0.01;
 /// Maximum number of checks.
 const CHECK_COUNT_MAX: u32 = 3000;
 
-/// Memory of this process in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Memory {
-    /// Anonymous memory of the process.
-    pub own: u64,
-    /// Resident pages of mapped files, which the operating system can reclaim.
-    pub mapped: u64,
-}
-
-/// Reads the memory of this process.
-pub fn memory() -> Memory {
+/// Adds the memory of this process: its own anonymous memory, and the resident pages of mapped files, which the operating system can
+/// reclaim.
+pub fn with_memory(row: Row) -> Row {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        line.split_whitespace().next().and_then(|kibibytes| kibibytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
     };
-    Memory { own: bytes("RssAnon:"), mapped: bytes("RssFile:") }
-}
-
-/// Bytes that this process wrote to disk.
-pub fn written_bytes() -> u64 {
-    let accounts = fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let line = accounts.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
-}
-
-/// CPU time of this process in ticks; ticks are only compared, so their length does not matter.
-fn ticks() -> u64 {
-    let accounts = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name can contain any character; the fields after it are at fixed positions.
-    let fields = accounts.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    row.with("memory_own", bytes("RssAnon:")).with("memory_mapped", bytes("RssFile:"))
 }
 
 /// Waits until this process uses no CPU time and writes nothing: the background work of the store is finished then.
+#[expect(clippy::disallowed_methods, reason = "the background work of other stores sends no notification")]
 pub fn wait_until_idle() {
     let mut quiet_count = 0;
-    let mut before = (ticks(), written_bytes());
+    let mut before = Process::now();
     for _ in 0..CHECK_COUNT_MAX {
-        pause(CHECK_INTERVAL);
-        let now = (ticks(), written_bytes());
-        let is_quiet = now.0 <= before.0 + 1 && now.1 == before.1;
+        std::thread::sleep(CHECK_INTERVAL);
+        let since = Process::now().since(before);
+        let is_quiet = since.cpu_seconds.is_none_or(|seconds| seconds <= IDLE_SECONDS)
+            && since.disk_bytes_written.is_none_or(|bytes| bytes == 0);
         quiet_count = if is_quiet { quiet_count + 1 } else { 0 };
         if quiet_count == IDLE_CHECK_COUNT {
             return;
         }
-        before = now;
+        before = Process::now();
     }
+}
+
+/// Deletes a folder if it exists.
+pub fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() { fs::remove_dir_all(folder).map_err(BenchError::io(folder)) } else { Ok(()) }
 }
 
 /// Calls `visit` for every file below a folder.

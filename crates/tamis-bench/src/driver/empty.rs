@@ -1,8 +1,8 @@
 //! A store that does nothing, to measure the overhead of the driver.
 
-use std::{hint::black_box, path::Path};
+use std::hint::black_box;
 
-use super::{Session, Store};
+use super::{Session, Sink, Store};
 use crate::{BenchError, Fields};
 
 /// Ignores writes and contains nothing.
@@ -13,7 +13,7 @@ pub struct EmptyStore;
 struct EmptySession;
 
 impl Store for EmptyStore {
-    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
+    fn session(&self, _is_live: bool) -> Result<Box<dyn Session + '_>, BenchError> {
         Ok(Box::new(EmptySession))
     }
 
@@ -21,18 +21,10 @@ impl Store for EmptyStore {
         Ok(())
     }
 
-    fn close(&self) -> Result<(), BenchError> {
-        Ok(())
-    }
-
     fn configuration(&self) -> Fields {
         let mut fields = Fields::default();
         fields.set("store", "empty");
         fields
-    }
-
-    fn folder(&self) -> Option<&Path> {
-        None
     }
 }
 
@@ -47,21 +39,21 @@ impl Session for EmptySession {
         Ok(())
     }
 
-    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+    fn get(&mut self, key: &[u8], _sink: &mut Sink) -> Result<bool, BenchError> {
         Ok(black_box(key).is_empty())
     }
 
-    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
+    fn scan(&mut self, lower: &[u8], limit: u64, _sink: &mut Sink) -> Result<u64, BenchError> {
         black_box((lower, limit));
         Ok(0)
     }
 
-    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
+    fn scan_back(&mut self, upper: &[u8], limit: u64, _sink: &mut Sink) -> Result<u64, BenchError> {
         black_box((upper, limit));
         Ok(0)
     }
 
-    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
+    fn range(&mut self, lower: &[u8], upper: &[u8], _sink: &mut Sink) -> Result<u64, BenchError> {
         black_box((lower, upper));
         Ok(0)
     }

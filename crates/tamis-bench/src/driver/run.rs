@@ -13,7 +13,7 @@ use tamis::{Clock as _, SystemClock};
 use tamis_workload::OperationKind;
 
 use super::{
-    Counters, Process, Script, Session, Store, Values,
+    Counters, Process, Script, Session, Sink, Store, Values,
     script::{Part, Ready},
     settle,
 };
@@ -57,10 +57,22 @@ pub struct Drive<'a> {
     pub time_max: Option<Duration>,
     /// Number of the first value, so that new values of a key differ from earlier ones.
     pub round: usize,
+    /// Whether sessions are live: see [`Store::session`].
+    pub is_live: bool,
+    /// Number of entries that the digest of the answers covers.
+    pub digested: u64,
+}
+
+impl<'a> Drive<'a> {
+    /// Live sessions, without warm-up, time limit and digest of the answers; all latencies are recorded.
+    pub fn new(script: &'a Script, values: &'a Values) -> Self {
+        let latencies = Latencies::Every;
+        Self { script, values, warm_up: 0, latencies, time_max: None, round: 0, is_live: true, digested: 0 }
+    }
 }
 
 /// The measurements of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Measured {
     /// Timed operations, without those of a background part.
     pub operation_count: u64,
@@ -79,7 +91,9 @@ pub struct Measured {
     /// Whether the time limit ended the run before all operations were executed.
     pub is_timed_out: bool,
     /// Timed operations of each part.
-    done: Vec<u64>,
+    pub done: Vec<u64>,
+    /// The entries that the first thread read.
+    sink: Sink,
     /// Latencies in nanoseconds by kind of operation, without kinds that did not occur.
     pub latencies: Vec<(OperationKind, Histogram<u64>)>,
     /// Number of operations in each second.
@@ -97,6 +111,7 @@ pub struct Measured {
 type HistogramByKind = [Option<Histogram<u64>>; OperationKind::ALL.len()];
 
 /// The counts of one thread.
+#[derive(Default)]
 struct ThreadCounts {
     is_background: bool,
     operation_count: u64,
@@ -106,6 +121,7 @@ struct ThreadCounts {
     latencies: HistogramByKind,
     by_second: Vec<u64>,
     end: Duration,
+    sink: Sink,
 }
 
 /// State shared by the threads and the waiting thread.
@@ -194,25 +210,12 @@ pub fn drive(
 }
 
 fn collect(all_counts: Vec<ThreadCounts>, start: Duration, counters: Counters, process: Process) -> Measured {
-    let mut measured = Measured {
-        operation_count: 0,
-        background_count: 0,
-        seconds: 0.0,
-        found: 0,
-        user_bytes_read: 0,
-        user_bytes: 0,
-        digest: 0,
-        is_timed_out: false,
-        done: Vec::new(),
-        latencies: Vec::new(),
-        by_second: Vec::new(),
-        counters,
-        counters_before: Counters::default(),
-        process,
-        process_before: Process::default(),
-    };
+    let mut measured = Measured { counters, process, ..Measured::default() };
     for counts in all_counts {
         measured.user_bytes += counts.user_bytes;
+        if measured.done.is_empty() {
+            measured.sink = counts.sink;
+        }
         measured.done.push(counts.operation_count);
         add_latencies(&mut measured, counts.latencies);
         if counts.is_background {
@@ -301,86 +304,56 @@ impl Worker<'_> {
         let mut ending = EndGuard { shared: self.shared, is_background, is_complete: false };
         let rounds = if is_background && self.part.len() > 0 { usize::MAX } else { 1 };
         let mut operations = std::iter::repeat_n((), rounds).flat_map(|()| self.part.iter());
-        let mut session = self.store.session()?;
-        let mut unused = ThreadCounts::new(self.clock.now(), is_background);
+        let mut session = self.store.session(self.drive.is_live)?;
+        let mut unused = ThreadCounts::new(self.clock.now(), is_background, 0);
         for (index, ready) in operations.by_ref().take(self.drive.warm_up as usize).enumerate() {
             self.execute(session.as_mut(), ready, index, &mut unused)?;
         }
         drop(start);
-        let mut counts = ThreadCounts::new(self.clock.now(), is_background);
-        match self.drive.latencies {
-            Latencies::Every => self.record_all(session.as_mut(), operations, &mut counts)?,
-            Latencies::OneIn16 => self.record_samples(session.as_mut(), operations, &mut counts)?,
-        }
+        let mut counts = ThreadCounts::new(self.clock.now(), is_background, self.drive.digested);
+        self.record(session.as_mut(), operations, &mut counts)?;
+        session.finish()?;
         counts.end = self.clock.now();
         ending.is_complete = true;
         Ok(counts)
     }
 
-    /// Records every latency: the end of an operation is the start of the next one.
-    fn record_all<'a>(
+    /// Executes the operations and records latencies. If all are recorded, the end of an operation is the start of the next one;
+    /// otherwise a recorded operation reads the clock twice, and the others do not.
+    fn record<'a>(
         &self,
         session: &mut dyn Session,
         operations: impl Iterator<Item = Ready<'a>>,
         counts: &mut ThreadCounts,
     ) -> Result<(), BenchError> {
+        let interval = match self.drive.latencies {
+            Latencies::Every => 1,
+            Latencies::OneIn16 => SAMPLE_INTERVAL,
+        };
         let begin = counts.end;
-        let mut before = begin;
-        let mut second_end = begin + Duration::from_secs(1);
-        let mut in_second = 0;
+        let (mut before, mut second_end, mut in_second) = (begin, begin + Duration::from_secs(1), 0);
         for (index, ready) in operations.enumerate() {
+            let is_recorded = (index as u64 + 1).is_multiple_of(interval);
+            if is_recorded && interval > 1 {
+                before = self.clock.now();
+            }
             self.execute(session, ready, index, counts)?;
+            counts.operation_count += 1;
+            in_second += 1;
+            if !is_recorded {
+                continue;
+            }
             let now = self.clock.now();
             record(counts, ready.kind, now - before);
             before = now;
-            in_second += 1;
             if now >= second_end {
                 second_end = next_second(counts, in_second, begin, now);
                 in_second = 0;
             }
-            counts.operation_count += 1;
             if counts.operation_count.is_multiple_of(REPORT_INTERVAL) && self.is_stopped() {
                 break;
             }
         }
-        add_to_last(counts, in_second);
-        Ok(())
-    }
-
-    /// Records the latency of one operation in 16: it reads the clock twice, the others do not.
-    fn record_samples<'a>(
-        &self,
-        session: &mut dyn Session,
-        mut operations: impl Iterator<Item = Ready<'a>>,
-        counts: &mut ThreadCounts,
-    ) -> Result<(), BenchError> {
-        let begin = counts.end;
-        let mut second_end = begin + Duration::from_secs(1);
-        let mut in_second = 0;
-        let mut index = 0;
-        'all: loop {
-            for _ in 1..SAMPLE_INTERVAL {
-                let Some(ready) = operations.next() else { break 'all };
-                self.execute(session, ready, index, counts)?;
-                index += 1;
-                in_second += 1;
-            }
-            let Some(ready) = operations.next() else { break };
-            let before = self.clock.now();
-            self.execute(session, ready, index, counts)?;
-            let now = self.clock.now();
-            record(counts, ready.kind, now - before);
-            index += 1;
-            in_second += 1;
-            if now >= second_end {
-                second_end = next_second(counts, in_second, begin, now);
-                in_second = 0;
-            }
-            if (index as u64).is_multiple_of(REPORT_INTERVAL) && self.is_stopped() {
-                break;
-            }
-        }
-        counts.operation_count = index as u64;
         add_to_last(counts, in_second);
         Ok(())
     }
@@ -405,41 +378,33 @@ impl Worker<'_> {
         let mut put = |session: &mut dyn Session| {
             let value = self.drive.values.get(number);
             counts.user_bytes += (ready.key.len() + value.len()) as u64;
-            session.put(ready.key, value)
+            session.put(ready.key, value).map(|()| 0)
         };
-        match ready.kind {
-            OperationKind::Read => counts.found += u64::from(session.get(ready.key)?),
+        let sink = &mut counts.sink;
+        counts.found += match ready.kind {
+            OperationKind::Read => u64::from(session.get(ready.key, sink)?),
             OperationKind::Insert | OperationKind::Update => put(session)?,
             OperationKind::ReadModifyWrite => {
-                let is_there = session.get(ready.key)?;
-                put(session)?;
-                counts.found += u64::from(is_there);
+                let is_there = session.get(ready.key, sink)?;
+                put(session)? + u64::from(is_there)
             }
             OperationKind::Delete => {
                 counts.user_bytes += ready.key.len() as u64;
                 session.delete(ready.key)?;
+                0
             }
-            OperationKind::Scan => counts.found += session.scan(ready.key, u64::from(ready.limit))?,
-            OperationKind::ScanBack => {
-                counts.found += session.scan_back(ready.key, u64::from(ready.limit))?
-            }
-            OperationKind::Range => counts.found += session.range(ready.key, ready.upper)?,
-        }
+            OperationKind::Scan => session.scan(ready.key, u64::from(ready.limit), sink)?,
+            OperationKind::ScanBack => session.scan_back(ready.key, u64::from(ready.limit), sink)?,
+            OperationKind::Range => session.range(ready.key, ready.upper, sink)?,
+        };
         Ok(())
     }
 }
 
 impl ThreadCounts {
-    fn new(start: Duration, is_background: bool) -> Self {
-        Self {
-            is_background,
-            operation_count: 0,
-            found: 0,
-            user_bytes: 0,
-            latencies: Default::default(),
-            by_second: vec![0; 1],
-            end: start,
-        }
+    fn new(start: Duration, is_background: bool, digested: u64) -> Self {
+        let sink = Sink::new(digested);
+        Self { is_background, by_second: vec![0; 1], end: start, sink, ..Self::default() }
     }
 }
 
@@ -498,6 +463,13 @@ impl Measured {
         self.counters = store.counters().since(self.counters_before);
         self.process = Process::now().since(self.process_before);
         Ok(time)
+    }
+
+    /// The digest of the first entries that the first thread read: equal for all stores that execute the same operations. `None` if
+    /// the time limit ended the run before, or no digest was requested.
+    pub fn answers(&self, drive: &Drive<'_>) -> Option<u64> {
+        let is_certain = self.sink.is_full() || !self.is_timed_out;
+        (drive.digested > 0 && is_certain).then(|| self.sink.digest())
     }
 
     /// Operations per second.

@@ -1,14 +1,10 @@
 //! The [`Store`] implementation for Tamis.
 
-use std::{
-    hint::black_box,
-    ops::Bound,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, Statistics, WriteBatch};
 
-use super::{Counters, Session, Store};
+use super::{Counters, Session, Sink, Store};
 use crate::{BenchError, Fields};
 
 /// The keyspace of measurements, because the default one takes its options from the database.
@@ -27,8 +23,10 @@ pub struct TamisOptions {
 
 /// An open Tamis store.
 pub struct TamisStore {
-    db: Db,
-    keyspace: Keyspace,
+    /// The database.
+    pub db: Db,
+    /// The measured keyspace.
+    pub keyspace: Keyspace,
     durability: Durability,
     folder: PathBuf,
     configuration: Fields,
@@ -90,8 +88,8 @@ fn configuration(options: &TamisOptions) -> Fields {
 }
 
 impl Store for TamisStore {
-    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
-        Ok(Box::new(TamisSession { store: self }))
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>, BenchError> {
+        Ok(Box::new(TamisSession { store: self, kept: (!is_live).then(|| self.keyspace.range(..)) }))
     }
 
     fn settle(&self) -> Result<(), BenchError> {
@@ -132,59 +130,75 @@ impl Store for TamisStore {
 /// The session of one thread.
 struct TamisSession<'a> {
     store: &'a TamisStore,
+    /// The scan of a session that is not live.
+    kept: Option<Scan>,
 }
 
-/// Reads up to `limit` entries without copying them, as the comparison with other stores does.
+/// Passes up to `limit` entries to the sink.
 fn take(
     scan: &mut Scan,
     limit: u64,
     step: impl Fn(&mut Scan) -> tamis::Result<bool>,
+    sink: &mut Sink,
 ) -> Result<u64, BenchError> {
     let mut count = 0;
     while count < limit && step(scan)? {
-        black_box((scan.key(), scan.value()));
+        sink.entry(|| scan.key(), scan.value());
         count += 1;
     }
     Ok(count)
 }
 
+impl TamisSession<'_> {
+    /// Writes a batch of one change, with the durability of the store.
+    fn write(&self, change: impl FnOnce(&mut WriteBatch) -> tamis::Result<()>) -> Result<(), BenchError> {
+        let mut batch = WriteBatch::new();
+        change(&mut batch)?;
+        Ok(self.store.db.write_with(batch, self.store.durability)?)
+    }
+}
+
 impl Session for TamisSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), BenchError> {
-        if self.store.durability == Durability::Buffered {
-            return Ok(self.store.keyspace.put(key, value)?);
+        match self.store.durability {
+            Durability::Buffered => Ok(self.store.keyspace.put(key, value)?),
+            _ => self.write(|batch| batch.put(&self.store.keyspace, key, value)),
         }
-        let mut batch = WriteBatch::new();
-        batch.put(&self.store.keyspace, key, value)?;
-        Ok(self.store.db.write_with(batch, self.store.durability)?)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), BenchError> {
-        if self.store.durability == Durability::Buffered {
-            return Ok(self.store.keyspace.delete(key)?);
+        match self.store.durability {
+            Durability::Buffered => Ok(self.store.keyspace.delete(key)?),
+            _ => self.write(|batch| batch.delete(&self.store.keyspace, key)),
         }
-        let mut batch = WriteBatch::new();
-        batch.delete(&self.store.keyspace, key)?;
-        Ok(self.store.db.write_with(batch, self.store.durability)?)
     }
 
-    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool, BenchError> {
         let value = self.store.keyspace.get(key)?;
-        Ok(black_box(value).is_some())
+        Ok(value.map(|value| sink.value(&value)).is_some())
     }
 
-    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
-        let mut scan = self.store.keyspace.range((Bound::Included(lower), Bound::Unbounded));
-        take(&mut scan, limit, Scan::move_next)
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64, BenchError> {
+        match &mut self.kept {
+            Some(scan) => {
+                scan.seek(lower)?;
+                take(scan, limit, Scan::move_next, sink)
+            }
+            None => take(&mut self.store.keyspace.range(lower..), limit, Scan::move_next, sink),
+        }
     }
 
-    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
-        let mut scan = self.store.keyspace.range((Bound::Unbounded, Bound::Included(upper)));
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64, BenchError> {
+        let mut fresh = None;
+        let scan = match &mut self.kept {
+            Some(scan) => scan,
+            None => fresh.insert(self.store.keyspace.range(..=upper)),
+        };
         scan.seek_for_prev(upper)?;
-        take(&mut scan, limit, Scan::move_prev)
+        take(scan, limit, Scan::move_prev, sink)
     }
 
-    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
-        let bounds = (Bound::Included(lower), Bound::Included(upper));
-        take(&mut self.store.keyspace.range(bounds), u64::MAX, Scan::move_next)
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64, BenchError> {
+        take(&mut self.store.keyspace.range(lower..=upper), u64::MAX, Scan::move_next, sink)
     }
 }

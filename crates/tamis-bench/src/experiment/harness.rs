@@ -52,7 +52,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let script = Script::deal(operations, KeyForm::Hex, threads as usize);
     let values = Values::new(100, context.seed());
     let latencies = if point.text("latencies")? == "every" { Latencies::Every } else { Latencies::OneIn16 };
-    let what = Drive { script: &script, values: &values, warm_up: 1000, latencies, time_max: None, round: 0 };
+    let what = Drive { warm_up: 1000, latencies, ..Drive::new(&script, &values) };
     let measured = drive(&EmptyStore, &what, context)?;
     // Time of one thread per operation, independent of the number of threads.
     let ns = measured.seconds * 1e9 * threads as f64 / measured.operation_count.max(1) as f64;

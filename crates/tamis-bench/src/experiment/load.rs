@@ -5,7 +5,7 @@ use tamis_workload::{KeyForm, Workload};
 
 use crate::{
     BenchError, Context, Needs, Row, Size,
-    driver::{Drive, Latencies, Script, Store, TamisOptions, TamisStore, Values, drive, settle},
+    driver::{Drive, Script, Sink, Store, TamisOptions, TamisStore, Values, drive, settle},
     machine::Memory,
 };
 
@@ -72,11 +72,6 @@ pub(super) fn fill_script(workload: &Workload, entries: u64, threads: usize, see
     }
 }
 
-/// A fill with a script: no warm-up, all latencies recorded.
-pub(super) fn fill<'a>(script: &'a Script, values: &'a Values) -> Drive<'a> {
-    Drive { script, values, warm_up: 0, latencies: Latencies::Every, time_max: None, round: 0 }
-}
-
 /// Creates a store with `entries` entries, loaded in random order and settled.
 pub(super) fn loaded(
     folder: &std::path::Path,
@@ -88,7 +83,7 @@ pub(super) fn loaded(
     let script = fill_script(&workload, entries, 1, context.seed());
     let values = Values::new(VALUE_BYTES, context.seed());
     let store = TamisStore::open(folder, &options(entries, layout))?;
-    context.part(0.0..FILL_SHARE, |context| drive(&store, &fill(&script, &values), context))?;
+    context.part(0.0..FILL_SHARE, |context| drive(&store, &Drive::new(&script, &values), context))?;
     context.part(FILL_SHARE..1.0, |context| settle(&store, context))?;
     Ok(store)
 }
@@ -108,7 +103,7 @@ pub(super) fn with_space(row: Row, store: &dyn Store) -> Result<Row, BenchError>
         }
     }
     // Operations may have inserted or deleted entries.
-    let entries = store.session()?.scan(b"", u64::MAX)?;
+    let entries = store.session(true)?.scan(b"", u64::MAX, &mut Sink::new(0))?;
     let user_bytes = entries * (KEY_BYTES + VALUE_BYTES as u64);
     Ok(row
         .with("entries_left", entries)

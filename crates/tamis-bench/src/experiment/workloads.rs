@@ -11,7 +11,7 @@ use tamis_workload::{
 use super::load::{self, FILL_SHARE, FORM, VALUE_BYTES};
 use crate::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    driver::{Drive, Latencies, Script, TamisStore, Values, drive},
+    driver::{Drive, Script, TamisStore, Values, drive},
     machine::Memory,
 };
 
@@ -130,7 +130,7 @@ fn filled(
     let values = Values::new(VALUE_BYTES, context.seed());
     let memory = Memory::start();
     let store = TamisStore::open(folder, &load::options(entries, layout))?;
-    let what = load::fill(&script, &values);
+    let what = Drive::new(&script, &values);
     let mut measured = context.part(0.0..FILL_SHARE, |context| drive(&store, &what, context))?;
     let settling = context.part(FILL_SHARE..1.0, |context| measured.settle(&store, context))?.as_secs_f64();
     let fill_seconds = measured.seconds;
@@ -160,13 +160,11 @@ fn run(
     }
     let values = Values::new(VALUE_BYTES, context.seed());
     let what = Drive {
-        script: &script,
-        values: &values,
         warm_up: count / threads as u64 / 10,
-        latencies: Latencies::Every,
         time_max: (context.size() == Size::Full).then_some(TIME_MAX),
         // The values differ from the loaded ones.
         round: 1,
+        ..Drive::new(&script, &values)
     };
     // The script of the load is dropped before the memory of the store is measured.
     let mut memory = Memory::start();

@@ -1,4 +1,4 @@
-//! Deletion of stores, and checks before a run.
+//! Plans, and what they delete.
 
 use std::fs;
 
@@ -6,25 +6,29 @@ use clap::Parser;
 
 use super::*;
 
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 struct Command {
     #[command(flatten)]
     run: RunArgs,
 }
 
-fn plan(folder: &Path, out: &Path, more: &[&str]) -> Result<Plan> {
+fn parsed(folder: &Path, out: &Path, more: &[&str]) -> std::result::Result<RunArgs, clap::Error> {
     let paths = ["--folder".as_ref(), folder.as_os_str(), "--out".as_ref(), out.as_os_str()];
     let arguments = ["run".as_ref()].into_iter().chain(paths).chain(more.iter().map(AsRef::as_ref));
-    Command::parse_from(arguments).run.plan()
+    Command::try_parse_from(arguments).map(|command| command.run)
+}
+
+fn plan(folder: &Path, out: &Path, more: &[&str]) -> RunArgs {
+    parsed(folder, out, more).expect("arguments")
 }
 
 #[test]
 fn results_in_the_folder_of_the_stores_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     for out in ["main.json", "deep/../main.json", "tamis/main.json"] {
-        let plan = plan(folder.path(), &folder.path().join(out), &[]).expect("a plan");
-        let failure = plan.check_folder().expect_err("the results would be deleted");
-        assert!(failure.to_string().contains("give another --out"), "{failure}");
+        let plan = plan(folder.path(), &folder.path().join(out), &[]);
+        let error = plan.check_folder().expect_err("the results would be deleted");
+        assert!(error.to_string().contains("give another --out"), "{error}");
     }
 }
 
@@ -33,7 +37,7 @@ fn results_in_the_folder_of_the_stores_are_rejected() {
 fn only_files_of_runs_are_deleted() {
     let parent = tempfile::tempdir().expect("a folder");
     let (folder, out) = (parent.path().join("stores"), parent.path().join("main.json"));
-    let plan = plan(&folder, &out, &[]).expect("a plan");
+    let plan = plan(&folder, &out, &[]);
     plan.check_folder().expect("it does not exist yet");
     plan.claim_folder().expect("it can be created");
     fs::create_dir_all(folder.join("tamis/settled")).expect("a store");
@@ -53,21 +57,42 @@ fn a_folder_without_a_marker_is_rejected() {
     let parent = tempfile::tempdir().expect("a folder");
     let folder = parent.path().join("checkouts");
     fs::create_dir_all(folder.join("tamis/src")).expect("a folder");
-    let plan = plan(&folder, &parent.path().join("main.json"), &[]).expect("a plan");
-    let failure = plan.check_folder().expect_err("it is not from a run");
-    assert!(failure.to_string().contains("give an empty folder"), "{failure}");
+    let plan = plan(&folder, &parent.path().join("main.json"), &[]);
+    let error = plan.check_folder().expect_err("it is not from a run");
+    assert!(error.to_string().contains("give an empty folder"), "{error}");
 }
 
 #[test]
-fn too_large_numbers_are_rejected() {
+fn numbers_without_meaning_and_unknown_names_are_rejected() {
     let path = Path::new("/nowhere");
     for (option, value) in [
         ("--entries", u64::MAX),
-        ("--entries", 1 << 60),
+        ("--entries", 0),
+        ("--rounds", 0),
+        ("--threads", 0),
         ("--cache-mib", 1 << 50),
         ("--memtable-mib", 1 << 44),
     ] {
-        let refused = plan(path, path, &[option, &value.to_string()]);
-        assert!(refused.is_err(), "{option} {value}");
+        assert!(parsed(path, path, &[option, &value.to_string()]).is_err(), "{option} {value}");
     }
+    for (option, name) in [("--stores", "oracle"), ("--workloads", "tpc-c"), ("--states", "solid")] {
+        let error = plan(path, path, &[option, name]).points().expect_err("an unknown name");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn the_order_of_the_stores_rotates_in_each_round() {
+    let path = Path::new("/nowhere");
+    let options = ["--stores", "tamis,tamis-bloom", "--workloads", "seek,open", "--states", "settled"];
+    let points = plan(path, path, &[&options[..], &["--rounds", "2"]].concat()).points().expect("points");
+    let places: Vec<Place> = points.iter().map(|point| Place::of(point).expect("a place")).collect();
+    let of = |name: &str, threads: u64| -> Vec<&str> {
+        let own = places.iter().filter(|place| (place.workload.name, place.threads) == (name, threads));
+        own.map(|place| place.kind.name).collect()
+    };
+    for threads in [1, 2] {
+        assert_eq!(of("seek", threads), ["tamis", "tamis-bloom", "tamis-bloom", "tamis"]);
+    }
+    assert_eq!((of("open", 1).len(), of("open", 2).len()), (4, 0));
 }

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use tamis_bench::Machine;
+use tamis_bench::{BenchError, Configuration, Fields, Machine, MeasuredRow, Report, Value};
 
 use crate::{
-    results::{Configuration, Results, Row},
-    state::State,
-    store::KINDS,
-    workload::{Action, WORKLOADS, Workload},
+    plan::Place,
+    store::{KINDS, Result},
+    workload::{FILL_RANDOM, Source, State, WORKLOADS, Workload},
 };
 
 /// The minimum ratio that counts as "no slower".
@@ -74,7 +73,7 @@ pub struct Cost {
     /// Title with the unit.
     pub title: String,
     /// A number or a text by store.
-    pub values: BTreeMap<&'static str, serde_json::Value>,
+    pub values: BTreeMap<&'static str, Value>,
     /// The missed targets, for people.
     pub missed: Vec<String>,
 }
@@ -82,12 +81,14 @@ pub struct Cost {
 /// The summary of results.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// The configuration of the run.
+    /// The settings of the run.
+    pub settings: Fields,
+    /// The program of the run.
     pub configuration: Configuration,
     /// The machine.
     pub machine: Machine,
-    /// Date and time of the start.
-    pub begun: String,
+    /// Date and time of the last row.
+    pub date: String,
     /// Whether all passes of the plan are measured.
     pub is_complete: bool,
     /// Stores in table order.
@@ -98,43 +99,63 @@ pub struct Summary {
     pub costs: Vec<Cost>,
 }
 
-impl Summary {
-    /// Summarizes results.
-    pub fn new(results: &Results) -> Self {
-        let mut rates = Vec::new();
-        let thread_counts: BTreeSet<u64> = results.rows.iter().map(|row| row.threads).collect();
-        for &state in State::ALL {
-            for &threads in &thread_counts {
-                let has_rates = |workload: &&Workload| {
-                    workload.states.contains(&state) && workload.action != Action::Open
-                };
-                let lines = WORKLOADS.iter().filter(has_rates);
-                rates.extend(lines.filter_map(|workload| line(results, state, workload, threads)));
-            }
-        }
-        Self {
-            configuration: results.configuration.clone(),
-            machine: results.machine.clone(),
-            begun: results.begun.clone(),
-            is_complete: results.is_complete,
-            stores: results.stores_measured(),
-            rates,
-            costs: costs(results),
-        }
+/// The measured rows of the stores of this build.
+struct Rows<'a> {
+    all: Vec<(Place, &'a MeasuredRow)>,
+    is_direct: bool,
+}
+
+impl Rows<'_> {
+    /// The values of a metric in one table cell.
+    fn of(&self, state: State, workload: &str, threads: u64, store: &str, metric: &str) -> Vec<f64> {
+        let is_here = |place: &Place| {
+            (place.state, place.workload.name, place.threads, place.kind.name)
+                == (state, workload, threads, store)
+        };
+        let rows = self.all.iter().filter(|(place, _)| is_here(place));
+        rows.filter_map(|(_, row)| row.get(metric)?.as_number()).collect()
+    }
+
+    /// The value of a metric in the last row of a store in a state for which `is_wanted` holds.
+    fn last(&self, store: &str, metric: &str, is_wanted: impl Fn(&Place) -> bool) -> Option<Value> {
+        let mut rows = self.all.iter().rev();
+        let (_, row) = rows.find(|(place, _)| place.kind.name == store && is_wanted(place))?;
+        row.get(metric).cloned()
     }
 }
 
-/// The rows of a table cell.
-fn rows<'a>(
-    results: &'a Results,
-    state: State,
-    workload: &'a str,
-    threads: u64,
-    store: &'a str,
-) -> impl Iterator<Item = &'a Row> {
-    results.rows.iter().filter(move |row| {
-        row.state == state.name() && row.workload == workload && row.threads == threads && row.store == store
-    })
+impl Summary {
+    /// Summarizes results.
+    pub fn new(results: &Report) -> Result<Self> {
+        // A build may have fewer stores than the results.
+        let place = |row: &MeasuredRow| Place::of(&row.point).ok();
+        let all: Vec<_> = results.rows.iter().filter_map(|row| Some((place(row)?, row))).collect();
+        let settings = match all.first().and_then(|(_, row)| row.get("settings")) {
+            Some(Value::Object(settings)) => settings.clone(),
+            _ => return Err(BenchError::other("the file has no results of these states and stores")),
+        };
+        let is_direct = settings.get("is_direct") == Some(&Value::Flag(true));
+        let rows = Rows { all, is_direct };
+        let thread_counts: BTreeSet<u64> = rows.all.iter().map(|(place, _)| place.threads).collect();
+        let mut rates = Vec::new();
+        for &(state, ..) in State::ALL {
+            for &threads in &thread_counts {
+                let workloads = WORKLOADS.iter().filter(|workload| workload.states.contains(&state));
+                rates.extend(workloads.filter_map(|workload| line(&rows, state, workload, threads)));
+            }
+        }
+        let is_measured = |name: &&str| rows.all.iter().any(|(place, _)| place.kind.name == *name);
+        Ok(Self {
+            settings,
+            configuration: results.configuration.clone(),
+            machine: results.machine.clone(),
+            date: results.date.clone(),
+            is_complete: results.is_complete,
+            stores: KINDS.iter().map(|kind| kind.name).filter(is_measured).collect(),
+            rates,
+            costs: costs(&rows),
+        })
+    }
 }
 
 /// The target of the ratio to RocksDB.
@@ -147,10 +168,8 @@ fn target_ratio(state: State, workload: &Workload, is_direct: bool) -> Option<f6
     }
 }
 
-fn line(results: &Results, state: State, workload: &Workload, threads: u64) -> Option<Line> {
-    let rate = |store: &str| {
-        median_of(rows(results, state, workload.name, threads, store).map(|row| row.rate).collect())
-    };
+fn line(rows: &Rows<'_>, state: State, workload: &Workload, threads: u64) -> Option<Line> {
+    let rate = |store: &str| median_of(rows.of(state, workload.name, threads, store, "rate"));
     let rates: BTreeMap<&'static str, Median> =
         KINDS.iter().filter_map(|kind| Some((kind.name, rate(kind.name)?))).collect();
     if rates.is_empty() {
@@ -167,12 +186,12 @@ fn line(results: &Results, state: State, workload: &Workload, threads: u64) -> O
         title: workload.title,
         threads,
         to_rocksdb: better.and_then(to),
-        target: target_ratio(state, workload, results.configuration.is_direct),
+        target: target_ratio(state, workload, rows.is_direct),
         ratios: others.filter_map(|(store, rate)| Some((*store, to(rate.median)?))).collect(),
         missed: Vec::new(),
         rates,
     };
-    line.missed = missed(&line, state, workload, results.configuration.is_direct);
+    line.missed = missed(&line, state, workload, rows.is_direct);
     Some(line)
 }
 
@@ -183,7 +202,7 @@ fn missed(line: &Line, state: State, workload: &Workload, is_direct: bool) -> Ve
     if matches!(state, State::Fill | State::Settled) && workload.target.is_some() && !is_direct {
         targets.extend(NEVER_SLOWER.iter().map(|store| (*store, Some(NO_SLOWER), to(store))));
     }
-    if state == State::Compacted && workload.is_read {
+    if state == State::Compacted && workload.target.is_some() {
         targets.push(("LMDB", Some(TO_LMDB), to("lmdb")));
     }
     let below = |(what, least, ratio): (&str, Option<f64>, Option<f64>)| {
@@ -194,7 +213,7 @@ fn missed(line: &Line, state: State, workload: &Workload, is_direct: bool) -> Ve
 }
 
 /// A cost of all stores that have a value.
-fn cost<V: Into<serde_json::Value>>(title: &str, value: impl Fn(&'static str) -> Option<V>) -> Cost {
+fn cost<V: Into<Value>>(title: &str, value: impl Fn(&'static str) -> Option<V>) -> Cost {
     let values = KINDS.iter().filter_map(|kind| Some((kind.name, value(kind.name)?.into()))).collect();
     Cost { title: title.to_owned(), values, missed: Vec::new() }
 }
@@ -202,7 +221,7 @@ fn cost<V: Into<serde_json::Value>>(title: &str, value: impl Fn(&'static str) ->
 impl Cost {
     /// Sets a target: at most `share` of the better column of RocksDB.
     fn at_most(mut self, share: f64) -> Self {
-        let of = |store: &&str| self.values.get(store).and_then(serde_json::Value::as_f64);
+        let of = |store: &&str| self.values.get(store).and_then(Value::as_number);
         if let Some(ours) = of(&"tamis")
             && let Some(theirs) = ROCKS.iter().filter_map(of).min_by(f64::total_cmp)
             && ours > theirs * share
@@ -214,50 +233,41 @@ impl Cost {
 }
 
 /// The costs of the stores: bytes written, space, memory, time to open.
-fn costs(results: &Results) -> Vec<Cost> {
-    let median = |store: &'static str, state: State, workload: &str, value: fn(&Row) -> f64| {
-        median_of(rows(results, state, workload, 1, store).map(value).collect()).map(|rate| rate.median)
+fn costs(rows: &Rows<'_>) -> Vec<Cost> {
+    let median = |store, state, workload, metric, unit: f64| {
+        median_of(rows.of(state, workload, 1, store, metric)).map(|found| found.median / unit)
     };
-    let fill = |store, workload, value| median(store, State::Fill, workload, value);
-    let last_read = |store: &'static str| {
-        let is_scan =
-            |row: &&Row| row.state == State::Settled.name() && row.store == store && row.workload == "scan";
-        results.rows.iter().rfind(is_scan).map(|row| row.memory)
+    let fill = |store, workload, metric| median(store, State::Fill, workload, metric, 1.0);
+    let mebibyte = f64::from(1 << 20);
+    let after_reads = |store, metric| {
+        let is_read =
+            |place: &Place| place.state == State::Settled && place.workload.source == Source::FullScan;
+        Some(rows.last(store, metric, is_read)?.as_number()? / mebibyte)
     };
-    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let written: fn(&Row) -> f64 = |row| row.write_amplification;
-    let settled: fn(&Row) -> f64 = |row| row.seconds_settled;
+    const WRITTEN: &str = "disk_write_amplification";
     let mut costs = vec![
-        cost("bytes written per user byte, fill in order", |store| fill(store, "fill-order", written)),
-        cost("seconds until settled, fill in order", |store| fill(store, "fill-order", settled)),
-        cost("bytes written per user byte, fill at random", |store| fill(store, "fill-random", written))
+        cost("bytes written per user byte, fill in order", |store| fill(store, "fill-order", WRITTEN)),
+        cost("seconds until settled, fill in order", |store| fill(store, "fill-order", "settled_seconds")),
+        cost("bytes written per user byte, fill at random", |store| fill(store, FILL_RANDOM, WRITTEN))
             .at_most(1.0),
-        cost("seconds until settled, fill at random", |store| fill(store, "fill-random", settled)),
+        cost("seconds until settled, fill at random", |store| fill(store, FILL_RANDOM, "settled_seconds")),
         cost("disk after the random fill, MiB", |store| {
-            fill(store, "fill-random", |row| row.disk_bytes as f64 / f64::from(1 << 20))
+            median(store, State::Fill, FILL_RANDOM, "disk_bytes", mebibyte)
         }),
         cost("memory after the random fill, own, MiB", |store| {
-            fill(store, "fill-random", |row| row.memory.own as f64 / f64::from(1 << 20))
+            median(store, State::Fill, FILL_RANDOM, "memory_own", mebibyte)
         })
         .at_most(MEMORY_MAX),
-        cost("memory after the reads, own, MiB", |store| {
-            last_read(store).map(|memory| mebibytes(memory.own))
-        })
-        .at_most(MEMORY_MAX),
-        cost("memory after the reads, mapped files, MiB", |store| {
-            last_read(store).map(|memory| mebibytes(memory.mapped))
+        cost("memory after the reads, own, MiB", |store| after_reads(store, "memory_own"))
+            .at_most(MEMORY_MAX),
+        cost("memory after the reads, mapped files, MiB", |store| after_reads(store, "memory_mapped")),
+        cost("opening, ms", |store| median(store, State::Settled, "open", "seconds", 1e-3)),
+        cost("levels after the random fill", |store| {
+            let is_fill = |place: &Place| place.workload.name == FILL_RANDOM && place.threads == 1;
+            rows.last(store, "shape", is_fill)
         }),
-        cost("opening, ms", |store| median(store, State::Settled, "open", |row| row.outcome.seconds * 1e3)),
+        cost("levels unmerged", |store| rows.last(store, "shape", |place| place.state == State::Unmerged)),
     ];
-    for (state, title) in [(State::Fill, "after the random fill"), (State::Unmerged, "unmerged")] {
-        costs.push(cost(&format!("levels {title}"), |store| {
-            let is_last = |row: &&Row| {
-                let is_fill = state != State::Fill || row.workload == "fill-random" && row.threads == 1;
-                row.state == state.name() && row.store == store && is_fill
-            };
-            results.rows.iter().rfind(is_last).map(|row| row.shape.clone())
-        }));
-    }
     costs.retain(|cost| !cost.values.is_empty());
     costs
 }

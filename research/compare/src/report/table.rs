@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use tamis_bench::Value;
+
 use super::summary::{Cost, Line, Summary};
 use crate::{
-    state::State,
     store::{KINDS, Kind},
+    workload::State,
 };
 
 /// Formats a number with three significant digits.
@@ -18,93 +20,87 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-fn heading(text: &mut String, cells: &[String]) {
-    line(text, cells);
-    let _ = writeln!(text, "|{}", "---|".repeat(cells.len()));
-}
-
-fn line(text: &mut String, cells: &[String]) {
-    let _ = writeln!(text, "| {} |", cells.join(" | "));
+/// A table of Markdown.
+fn table(titles: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut text = format!("| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
+    rows.for_each(|cells| text.extend(["| ", &cells.join(" | "), " |\n"]));
+    text
 }
 
 fn cell<T>(value: Option<T>, written: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), written)
 }
 
+/// The titles of a table: its first column, the stores, and others.
+fn titles(first: &str, kinds: &[&Kind], others: impl IntoIterator<Item = String>) -> Vec<String> {
+    let stores = kinds.iter().map(|kind| kind.title.to_owned());
+    [first.to_owned()].into_iter().chain(stores).chain(others).chain(["missed".to_owned()]).collect()
+}
+
 /// The table of rates of some workloads, with ratios to the measured stores.
 fn rates(lines: &[&Line], kinds: &[&Kind]) -> String {
     let compared: Vec<&&Kind> =
         kinds.iter().filter(|kind| lines.iter().any(|line| line.ratios.contains_key(kind.name))).collect();
-    let mut titles = vec!["workload".to_owned()];
-    titles.extend(kinds.iter().map(|kind| kind.title.to_owned()));
-    titles.extend(["to RocksDB", "target"].map(str::to_owned));
-    titles.extend(compared.iter().map(|kind| format!("to {}", kind.title)));
-    titles.push("missed".to_owned());
-    let mut text = String::new();
-    heading(&mut text, &titles);
-    for it in lines {
+    let others = compared.iter().map(|kind| format!("to {}", kind.title));
+    let others = ["to RocksDB", "target"].map(str::to_owned).into_iter().chain(others);
+    let ratio = |ratio: f64| format!("{ratio:.2}");
+    let row = |it: &&Line| {
         let mut cells = vec![it.title.to_owned()];
         cells.extend(kinds.iter().map(|kind| {
             cell(it.rates.get(kind.name), |rate| {
                 format!("{} ~{:.0}%", three_digits(rate.median / 1000.0), rate.spread * 100.0)
             })
         }));
-        cells.push(cell(it.to_rocksdb, |ratio| format!("{ratio:.2}")));
+        cells.push(cell(it.to_rocksdb, ratio));
         cells.push(cell(it.target, |least| least.to_string()));
-        cells.extend(
-            compared.iter().map(|kind| cell(it.ratios.get(kind.name), |ratio| format!("{ratio:.2}"))),
-        );
+        cells.extend(compared.iter().map(|kind| cell(it.ratios.get(kind.name).copied(), ratio)));
         cells.push(it.missed.join(", "));
-        line(&mut text, &cells);
-    }
-    text
+        cells
+    };
+    table(&titles("workload", kinds, others), lines.iter().map(row))
 }
 
 fn costs(costs: &[Cost], kinds: &[&Kind]) -> String {
-    let mut titles = vec!["cost".to_owned()];
-    titles.extend(kinds.iter().map(|kind| kind.title.to_owned()));
-    titles.push("missed".to_owned());
-    let mut text = String::new();
-    heading(&mut text, &titles);
-    for cost in costs {
+    let row = |cost: &Cost| {
         let mut cells = vec![cost.title.clone()];
         cells.extend(kinds.iter().map(|kind| {
             cell(cost.values.get(kind.name), |value| match value {
-                serde_json::Value::String(words) => words.clone(),
-                number => three_digits(number.as_f64().unwrap_or_default()),
+                Value::Text(words) => words.clone(),
+                number => three_digits(number.as_number().unwrap_or_default()),
             })
         }));
         cells.push(cost.missed.join(", "));
-        line(&mut text, &cells);
-    }
-    text
+        cells
+    };
+    table(&titles("cost", kinds, []), costs.iter().map(row))
 }
 
 /// All tables of a summary.
 pub fn all(summary: &Summary) -> String {
     let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| summary.stores.contains(&kind.name)).collect();
-    let configuration = &summary.configuration;
+    let setting = |name: &str| summary.settings.get(name).and_then(Value::as_number).unwrap_or_default();
+    let is_direct = summary.settings.get("is_direct") == Some(&Value::Flag(true));
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} entries, {} MiB cache, {} MiB memtable, {}passes of {} s or {} operations per thread; Tamis at `{}`; {}, kernel {}.{}\n",
-        configuration.entries,
-        configuration.cache_bytes >> 20,
-        configuration.memtable_bytes >> 20,
-        if configuration.is_direct { "direct I/O, " } else { "" },
-        configuration.seconds,
-        configuration.operations,
-        configuration.commit,
-        configuration.processor,
+        "{} entries, {:.0} MiB cache, {:.0} MiB memtable, {}passes of {} s or {} operations per thread; Tamis at `{}`; {}, {} cores, kernel {}.{}\n",
+        setting("entries"),
+        (setting("cache_bytes") / f64::from(1 << 20)).floor(),
+        setting("memtable_bytes") / f64::from(1 << 20),
+        if is_direct { "direct I/O, " } else { "" },
+        setting("seconds"),
+        setting("operations"),
+        summary.configuration.commit,
+        summary.machine.processor,
+        summary.machine.core_count,
         summary.machine.kernel,
         if summary.is_complete { "" } else { " **Not complete.**" }
     );
-    for &state in State::ALL {
-        let lines: Vec<&Line> = summary.rates.iter().filter(|line| line.state == state.name()).collect();
+    for &(_, name, title) in State::ALL {
+        let lines: Vec<&Line> = summary.rates.iter().filter(|line| line.state == name).collect();
         for lines in lines.chunk_by(|one, next| one.threads == next.threads) {
             let threads = lines.first().map_or(0, |line| line.threads);
-            let plural = if threads == 1 { "thread" } else { "threads" };
-            let (title, table) = (state.title(), rates(lines, &kinds));
+            let (plural, table) = (if threads == 1 { "thread" } else { "threads" }, rates(lines, &kinds));
             let _ = writeln!(text, "**{title}, {threads} {plural}** (thousands per second)\n\n{table}");
         }
     }

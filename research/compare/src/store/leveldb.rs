@@ -5,18 +5,16 @@
 
 use std::{
     ffi::{CStr, CString, c_char},
-    path::Path,
     ptr,
 };
 
 use leveldb_sys as ffi;
-
-use super::{Kind, Reader, Settings, Store, should_continue};
-use crate::{
-    data::{Key, Value},
-    failure::{Failure, Result},
-    sink::Sink,
+use tamis_bench::{
+    BenchError,
+    driver::{Session, Sink, Store},
 };
+
+use super::{Compared, Kind, Result, Settings};
 
 /// LevelDB.
 pub const KIND: Kind = Kind {
@@ -71,11 +69,11 @@ fn check(error: *mut c_char) -> Result<()> {
         ffi::leveldb_free(error.cast());
         message
     };
-    Err(Failure(format!("LevelDB: {message}")))
+    Err(BenchError::Other(format!("LevelDB: {message}")))
 }
 
-fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
-    let name = CString::new(folder.as_os_str().as_encoded_bytes())?;
+fn open(settings: &Settings) -> Result<Box<dyn Compared>> {
+    let name = CString::new(settings.folder.as_os_str().as_encoded_bytes()).map_err(BenchError::other)?;
     let mut error = ptr::null_mut();
     // SAFETY: constructors without preconditions; the objects live until the database is closed.
     let store = unsafe {
@@ -102,35 +100,16 @@ fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
 }
 
 impl Store for Level {
-    fn reader(&self, _is_live: bool) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(LevelReader { store: self, iterator: None }))
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(LevelSession { store: self, kept: (!is_live).then(|| Position::new(self)) }))
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<()> {
-        let mut error = ptr::null_mut();
-        // SAFETY: the lengths are those of the bytes, which LevelDB copies.
-        unsafe {
-            ffi::leveldb_put(
-                self.db,
-                self.write,
-                key.as_ptr().cast(),
-                key.len(),
-                value.as_ptr().cast(),
-                value.len(),
-                &raw mut error,
-            );
-        }
-        check(error)
-    }
-
-    fn flush(&self) -> Result<()> {
+    fn settle(&self) -> Result<()> {
         Ok(())
     }
+}
 
-    fn wait(&self) -> Result<()> {
-        Ok(())
-    }
-
+impl Compared for Level {
     fn compact(&self) -> Result<()> {
         // SAFETY: null bounds mean the ends of the key space.
         unsafe { ffi::leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
@@ -181,20 +160,14 @@ impl<'a> Position<'a> {
         unsafe { ffi::leveldb_iter_valid(self.iterator) != 0 }
     }
 
-    fn seek(&mut self, key: &Key) {
+    fn seek(&mut self, key: &[u8]) {
         // SAFETY: the length is that of the key, which LevelDB only reads during the call.
         unsafe { ffi::leveldb_iter_seek(self.iterator, key.as_ptr().cast(), key.len()) };
     }
 
-    fn seek_to_end(&mut self, is_last: bool) {
+    fn seek_to_last(&mut self) {
         // SAFETY: the iterator is alive.
-        unsafe {
-            if is_last {
-                ffi::leveldb_iter_seek_to_last(self.iterator);
-            } else {
-                ffi::leveldb_iter_seek_to_first(self.iterator);
-            }
-        }
+        unsafe { ffi::leveldb_iter_seek_to_last(self.iterator) };
     }
 
     /// Moves one entry; the position must be valid.
@@ -237,21 +210,13 @@ impl<'a> Position<'a> {
         check(error)
     }
 
-    /// Passes up to `count` entries to the sink, none above `upper`; with `count` 0 the entry of the key.
-    fn give(&mut self, count: usize, is_back: bool, upper: Option<&Key>, sink: &mut Sink) -> Result<usize> {
-        if count == 0 {
-            let is_valid = self.is_valid();
-            sink.key(if is_valid { self.key() } else { &[] });
-            return Ok(usize::from(is_valid));
-        }
+    /// Passes up to `limit` entries to the sink, none above `upper`.
+    fn give(&mut self, limit: u64, is_back: bool, upper: Option<&[u8]>, sink: &mut Sink) -> Result<u64> {
         let mut given = 0;
-        while given < count && self.is_valid() {
-            if upper.is_some_and(|upper| self.key() > upper.as_slice()) {
-                break;
-            }
+        while given < limit && self.is_valid() && upper.is_none_or(|upper| self.key() <= upper) {
             sink.entry(|| self.key(), self.value());
             given += 1;
-            if given < count {
+            if given < limit {
                 self.step(is_back);
             }
         }
@@ -260,13 +225,41 @@ impl<'a> Position<'a> {
     }
 }
 
-struct LevelReader<'a> {
+struct LevelSession<'a> {
     store: &'a Level,
-    iterator: Option<Position<'a>>,
+    /// The iterator of a session that is not live.
+    kept: Option<Position<'a>>,
 }
 
-impl Reader for LevelReader<'_> {
-    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
+impl<'a> LevelSession<'a> {
+    /// The kept iterator, or a new one in `fresh`.
+    fn position<'p>(&'p mut self, fresh: &'p mut Option<Position<'a>>) -> &'p mut Position<'a> {
+        match &mut self.kept {
+            Some(position) => position,
+            None => fresh.insert(Position::new(self.store)),
+        }
+    }
+}
+
+impl Session for LevelSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the lengths are those of the bytes, which LevelDB copies.
+        unsafe {
+            ffi::leveldb_put(
+                self.store.db,
+                self.store.write,
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_ptr().cast(),
+                value.len(),
+                &raw mut error,
+            );
+        }
+        check(error)
+    }
+
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool> {
         let (mut error, mut length) = (ptr::null_mut(), 0);
         // SAFETY: lengths are those of the bytes; the caller owns a found value and frees it once.
         unsafe {
@@ -288,44 +281,28 @@ impl Reader for LevelReader<'_> {
         Ok(true)
     }
 
-    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
-        if is_fresh {
-            let mut position = Position::new(self.store);
-            position.seek(key);
-            return position.give(count, false, None, sink);
-        }
-        let position = self.iterator.get_or_insert_with(|| Position::new(self.store));
-        position.seek(key);
-        position.give(count, false, None, sink)
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        let mut fresh = None;
+        let position = self.position(&mut fresh);
+        position.seek(lower);
+        position.give(limit, false, None, sink)
     }
 
-    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        let position = self.iterator.get_or_insert_with(|| Position::new(self.store));
-        position.seek(key);
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        let mut fresh = None;
+        let position = self.position(&mut fresh);
+        position.seek(upper);
         if !position.is_valid() {
-            position.seek_to_end(true);
-        } else if position.key() > key.as_slice() {
+            position.seek_to_last();
+        } else if position.key() > upper {
             position.step(true);
         }
-        position.give(count, true, None, sink)
+        position.give(limit, true, None, sink)
     }
 
-    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64> {
         let mut position = Position::new(self.store);
         position.seek(lower);
-        position.give(usize::MAX, false, Some(upper), sink)
-    }
-
-    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-        let mut position = Position::new(self.store);
-        position.seek_to_end(false);
-        let mut count = 0;
-        while should_continue(count, may_continue) && position.is_valid() {
-            sink.entry(|| position.key(), position.value());
-            count += 1;
-            position.step(false);
-        }
-        position.check()?;
-        Ok(count)
+        position.give(u64::MAX, false, Some(upper), sink)
     }
 }

@@ -6,18 +6,17 @@
 
 use std::{
     ffi::{CStr, CString, c_int},
-    path::Path,
     ptr,
 };
 
 use lmdb_master_sys as ffi;
-
-use super::{Kind, Reader, Settings, Store, should_continue};
-use crate::{
-    data::{Entries, Key, Value},
-    failure::{Failure, Result},
-    sink::Sink,
+use tamis_bench::{
+    BenchError,
+    driver::{Session, Sink, Store},
 };
+
+use super::{Compared, Kind, Pending, Result, Settings};
+use crate::workload::ENTRY_BYTES;
 
 /// LMDB.
 pub const KIND: Kind = Kind {
@@ -34,12 +33,11 @@ pub const KIND: Kind = Kind {
     is_default: true,
 };
 
-/// Entries per transaction of a fill.
-const BATCH_COUNT: u64 = 10_000;
-
 struct Lmdb {
     environment: *mut ffi::MDB_env,
     table: ffi::MDB_dbi,
+    is_filling: bool,
+    is_appending: bool,
 }
 
 // SAFETY: an environment may be used by many threads; transactions stay on the threads that made them.
@@ -60,22 +58,12 @@ fn check(code: c_int) -> Result<()> {
     }
     // SAFETY: the message is a static string.
     let message = unsafe { CStr::from_ptr(ffi::mdb_strerror(code)) };
-    Err(Failure(format!("LMDB: {}", message.to_string_lossy())))
-}
-
-/// Whether a read found an entry.
-fn found(code: c_int) -> Result<bool> {
-    if code == ffi::MDB_NOTFOUND {
-        return Ok(false);
-    }
-    check(code).map(|()| true)
+    Err(BenchError::Other(format!("LMDB: {}", message.to_string_lossy())))
 }
 
 fn bytes_of(bytes: &[u8]) -> ffi::MDB_val {
     ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
-
-const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: ptr::null_mut() };
 
 /// The bytes of a value that LMDB returned.
 fn slice(value: &ffi::MDB_val) -> &[u8] {
@@ -86,18 +74,20 @@ fn slice(value: &ffi::MDB_val) -> &[u8] {
     unsafe { std::slice::from_raw_parts(value.mv_data.cast(), value.mv_size) }
 }
 
-fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
-    std::fs::create_dir_all(folder)?;
-    let path = CString::new(folder.as_os_str().as_encoded_bytes())?;
-    let mut store = Lmdb { environment: ptr::null_mut(), table: 0 };
+fn open(settings: &Settings) -> Result<Box<dyn Compared>> {
+    let path = CString::new(settings.folder.as_os_str().as_encoded_bytes()).map_err(BenchError::other)?;
+    let mut store = Lmdb {
+        environment: ptr::null_mut(),
+        table: 0,
+        is_filling: settings.is_filling,
+        is_appending: settings.is_appending,
+    };
     let flags = ffi::MDB_NOSYNC | ffi::MDB_NOTLS;
+    let map_bytes = (settings.entries * ENTRY_BYTES * 6).max(1 << 30) as usize;
     // SAFETY: the calls are in the order that LMDB requires; `store` closes the environment on every return path.
     unsafe {
         check(ffi::mdb_env_create(&raw mut store.environment))?;
-        check(ffi::mdb_env_set_mapsize(
-            store.environment,
-            (settings.data_bytes_max * 6).max(1 << 30) as usize,
-        ))?;
+        check(ffi::mdb_env_set_mapsize(store.environment, map_bytes))?;
         check(ffi::mdb_env_open(store.environment, path.as_ptr(), flags, 0o644))?;
     }
     let transaction = store.begin(0)?;
@@ -117,75 +107,39 @@ impl Lmdb {
         Ok(transaction)
     }
 
-    /// Writes at most `count` entries in one transaction.
-    fn write<'e>(
-        &self,
-        count: u64,
-        flags: u32,
-        mut next: impl FnMut() -> Option<(&'e [u8], &'e [u8])>,
-    ) -> Result<()> {
+    /// Writes entries in one transaction.
+    fn write(&self, entries: &mut Pending) -> Result<()> {
         let transaction = self.begin(0)?;
-        for _ in 0..count {
-            let Some((key, value)) = next() else { break };
+        let flags = if self.is_appending { ffi::MDB_APPEND } else { 0 };
+        let written = entries.write(|key, value| {
             let (mut key, mut value) = (bytes_of(key), bytes_of(value));
-            // SAFETY: LMDB copies key and value; after an error the transaction is aborted and not used again.
-            unsafe {
-                let code = ffi::mdb_put(transaction, self.table, &raw mut key, &raw mut value, flags);
-                if code != 0 {
+            // SAFETY: the transaction is alive; LMDB copies key and value.
+            check(unsafe { ffi::mdb_put(transaction, self.table, &raw mut key, &raw mut value, flags) })
+        });
+        // SAFETY: the transaction is alive and ends here.
+        unsafe {
+            match written {
+                Ok(()) => check(ffi::mdb_txn_commit(transaction)),
+                Err(error) => {
                     ffi::mdb_txn_abort(transaction);
-                    return check(code);
+                    Err(error)
                 }
             }
         }
-        // SAFETY: the transaction is alive and ends here.
-        check(unsafe { ffi::mdb_txn_commit(transaction) })
     }
 }
 
 impl Store for Lmdb {
-    fn reader(&self, is_live: bool) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(LmdbReader { store: self, view: View::new(self)?, is_live }))
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(LmdbSession { store: self, view: None, is_live, pending: Pending::new(self.is_filling) }))
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<()> {
-        self.write(1, 0, || Some((key.as_slice(), value.as_slice())))
-    }
-
-    fn fill(&self, entries: &mut Entries) -> Result<()> {
-        let flags = if entries.is_sorted() { ffi::MDB_APPEND } else { 0 };
-        while entries.remaining() > 0 {
-            let transaction_count = BATCH_COUNT.min(entries.remaining());
-            let mut batch = Vec::with_capacity(transaction_count as usize);
-            while batch.len() < transaction_count as usize
-                && let Some((key, value)) = entries.advance()
-            {
-                batch.push((*key, *value));
-            }
-            let mut rest = batch.iter();
-            self.write(BATCH_COUNT, flags, || {
-                rest.next().map(|(key, value)| (key.as_slice(), value.as_slice()))
-            })?;
-        }
+    fn settle(&self) -> Result<()> {
         Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn wait(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn compact(&self) -> Result<()> {
-        // A B-tree has one run; there is nothing to merge.
-        Ok(())
-    }
-
-    fn shape(&self) -> String {
-        "one tree".to_owned()
     }
 }
+
+impl Compared for Lmdb {}
 
 /// A read transaction with its cursor.
 struct View {
@@ -202,6 +156,9 @@ impl Drop for View {
         }
     }
 }
+
+/// Where a cursor is: the entry, if there is one.
+type Position = Option<(ffi::MDB_val, ffi::MDB_val)>;
 
 impl View {
     fn new(store: &Lmdb) -> Result<Self> {
@@ -229,101 +186,96 @@ impl View {
     }
 
     /// Moves the cursor; returns the entry there, if any.
-    fn go(
-        &mut self,
-        key: &[u8],
-        operation: ffi::MDB_cursor_op,
-    ) -> Result<Option<(ffi::MDB_val, ffi::MDB_val)>> {
-        let (mut key, mut value) = (bytes_of(key), EMPTY);
+    fn go(&mut self, key: &[u8], operation: ffi::MDB_cursor_op) -> Result<Position> {
+        let (mut key, mut value) = (bytes_of(key), bytes_of(&[]));
         // SAFETY: the cursor is alive; LMDB only reads the given key and points both to the entry that it found.
         let code = unsafe { ffi::mdb_cursor_get(self.cursor, &raw mut key, &raw mut value, operation) };
-        Ok(found(code)?.then_some((key, value)))
+        if code == ffi::MDB_NOTFOUND {
+            return Ok(None);
+        }
+        check(code).map(|()| Some((key, value)))
     }
 
-    /// Passes up to `count` entries from `entry` to the sink, none above `upper`; with `count` 0 the entry of the key.
+    /// Passes up to `limit` entries from a position to the sink, none above `upper`.
     fn give(
         &mut self,
-        mut entry: Option<(ffi::MDB_val, ffi::MDB_val)>,
-        count: usize,
+        mut position: Position,
+        limit: u64,
         step: ffi::MDB_cursor_op,
-        upper: Option<&Key>,
+        upper: Option<&[u8]>,
         sink: &mut Sink,
-    ) -> Result<usize> {
-        if count == 0 {
-            sink.key(entry.as_ref().map_or(&[], |(key, _)| slice(key)));
-            return Ok(usize::from(entry.is_some()));
-        }
+    ) -> Result<u64> {
         let mut given = 0;
-        while given < count
-            && let Some((key, value)) = &entry
+        while given < limit
+            && let Some((key, value)) = &position
+            && upper.is_none_or(|upper| slice(key) <= upper)
         {
-            if upper.is_some_and(|upper| slice(key) > upper.as_slice()) {
-                break;
-            }
             sink.entry(|| slice(key), slice(value));
             given += 1;
-            if given < count {
-                entry = self.go(&[], step)?;
+            if given < limit {
+                position = self.go(&[], step)?;
             }
         }
         Ok(given)
     }
 }
 
-struct LmdbReader<'a> {
+struct LmdbSession<'a> {
     store: &'a Lmdb,
-    view: View,
+    /// Created by the first read: an open read transaction keeps the pages that writes replace.
+    view: Option<View>,
     is_live: bool,
+    pending: Pending,
 }
 
-impl Reader for LmdbReader<'_> {
-    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
-        if self.is_live {
-            self.view.renew()?;
+impl LmdbSession<'_> {
+    /// The view: for a live session that of the newest state.
+    fn view(&mut self) -> Result<&mut View> {
+        match &mut self.view {
+            Some(view) => {
+                if self.is_live {
+                    view.renew()?;
+                }
+                Ok(view)
+            }
+            none => Ok(none.insert(View::new(self.store)?)),
         }
-        let entry = self.view.go(key, ffi::MDB_SET)?;
-        if let Some((_, value)) = &entry {
-            sink.value(slice(value));
-        }
-        Ok(entry.is_some())
+    }
+}
+
+impl Session for LmdbSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.pending.add(key, value) { self.finish() } else { Ok(()) }
     }
 
-    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
-        if self.is_live {
-            self.view.renew()?;
-        } else if is_fresh {
-            let mut view = View::new(self.store)?;
-            let entry = view.go(key, ffi::MDB_SET_RANGE)?;
-            return view.give(entry, count, ffi::MDB_NEXT, None, sink);
-        }
-        let entry = self.view.go(key, ffi::MDB_SET_RANGE)?;
-        self.view.give(entry, count, ffi::MDB_NEXT, None, sink)
+    fn finish(&mut self) -> Result<()> {
+        if self.pending.is_empty() { Ok(()) } else { self.store.write(&mut self.pending) }
     }
 
-    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        let mut entry = self.view.go(key, ffi::MDB_SET_RANGE)?;
-        if entry.as_ref().is_none_or(|(found, _)| slice(found) != key.as_slice()) {
-            let step = if entry.is_some() { ffi::MDB_PREV } else { ffi::MDB_LAST };
-            entry = self.view.go(&[], step)?;
-        }
-        self.view.give(entry, count, ffi::MDB_PREV, None, sink)
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool> {
+        let entry = self.view()?.go(key, ffi::MDB_SET)?;
+        Ok(entry.map(|(_, value)| sink.value(slice(&value))).is_some())
     }
 
-    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
-        let entry = self.view.go(lower, ffi::MDB_SET_RANGE)?;
-        self.view.give(entry, usize::MAX, ffi::MDB_NEXT, Some(upper), sink)
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        let view = self.view()?;
+        let position = view.go(lower, ffi::MDB_SET_RANGE)?;
+        view.give(position, limit, ffi::MDB_NEXT, None, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-        let mut entry = self.view.go(&[], ffi::MDB_FIRST)?;
-        let mut count = 0;
-        while should_continue(count, may_continue)
-            && let Some((key, value)) = &entry
-        {
-            sink.entry(|| slice(key), slice(value));
-            count += 1;
-            entry = self.view.go(&[], ffi::MDB_NEXT)?;
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        let view = self.view()?;
+        let mut position = view.go(upper, ffi::MDB_SET_RANGE)?;
+        if position.as_ref().is_none_or(|(found, _)| slice(found) != upper) {
+            let step = if position.is_some() { ffi::MDB_PREV } else { ffi::MDB_LAST };
+            position = view.go(&[], step)?;
         }
-        Ok(count)
+        view.give(position, limit, ffi::MDB_PREV, None, sink)
+    }
+
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64> {
+        let view = self.view()?;
+        let position = view.go(lower, ffi::MDB_SET_RANGE)?;
+        view.give(position, u64::MAX, ffi::MDB_NEXT, Some(upper), sink)
     }
 }

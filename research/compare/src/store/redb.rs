@@ -1,19 +1,15 @@
 //! redb: a copy-on-write B-tree without a log. A fill uses transactions of 10,000 entries, every fiftieth of them durable; every
 //! other write is a separate transaction that is not synced.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
-
-use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
-use crate::{
-    data::{Entries, Key, Value},
-    failure::Result,
-    sink::Sink,
+use tamis_bench::{
+    BenchError,
+    driver::{Session, Sink, Store},
 };
+
+use super::{Compared, Kind, Pending, Result, Settings, missing, moves};
 
 /// redb.
 pub const KIND: Kind = Kind {
@@ -30,111 +26,92 @@ pub const KIND: Kind = Kind {
 };
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("compared");
-/// Entries per transaction of a fill.
-const BATCH_COUNT: u64 = 10_000;
-/// One of this many transactions is synced.
+/// One of this many transactions of a fill is synced.
 const SYNC_EVERY: u64 = 50;
 /// One of this many single writes is synced.
 const SYNC_EVERY_WRITE: u64 = 100_000;
 
 struct Redb {
     db: Database,
-    write_count: AtomicU64,
+    transaction_count: AtomicU64,
+    is_filling: bool,
 }
 
-fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
-    std::fs::create_dir_all(folder)?;
+fn open(settings: &Settings) -> Result<Box<dyn Compared>> {
     let mut builder = Database::builder();
     builder.set_cache_size(settings.cache_bytes as usize);
-    let db = builder.create(folder.join("redb"))?;
-    let store = Redb { db, write_count: AtomicU64::new(0) };
-    store.transaction(true, |_| Ok(()))?;
+    let db = builder.create(settings.folder.join("redb")).map_err(BenchError::other)?;
+    let store = Redb { db, transaction_count: AtomicU64::new(0), is_filling: settings.is_filling };
+    store.flush()?;
     Ok(Box::new(store))
 }
 
 type Table<'a> = redb::Table<'a, &'static [u8], &'static [u8]>;
+type ReadTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 impl Redb {
     fn transaction(&self, is_synced: bool, write: impl FnOnce(&mut Table<'_>) -> Result<()>) -> Result<()> {
-        let mut transaction = self.db.begin_write()?;
-        transaction.set_durability(if is_synced { Durability::Immediate } else { Durability::None })?;
-        write(&mut transaction.open_table(TABLE)?)?;
-        Ok(transaction.commit()?)
+        let mut transaction = self.db.begin_write().map_err(BenchError::other)?;
+        let durability = if is_synced { Durability::Immediate } else { Durability::None };
+        transaction.set_durability(durability).map_err(BenchError::other)?;
+        write(&mut transaction.open_table(TABLE).map_err(BenchError::other)?)?;
+        transaction.commit().map_err(BenchError::other)
     }
 
-    fn table(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        Ok(self.db.begin_read()?.open_table(TABLE)?)
+    /// Writes in a transaction, one of many of which is synced.
+    fn write(&self, write: impl FnOnce(&mut Table<'_>) -> Result<()>) -> Result<()> {
+        let count = self.transaction_count.fetch_add(1, Ordering::Relaxed) + 1;
+        let sync_every = if self.is_filling { SYNC_EVERY } else { SYNC_EVERY_WRITE };
+        self.transaction(count.is_multiple_of(sync_every), write)
+    }
+
+    fn table(&self) -> Result<ReadTable> {
+        let transaction = self.db.begin_read().map_err(BenchError::other)?;
+        transaction.open_table(TABLE).map_err(BenchError::other)
     }
 }
 
 impl Store for Redb {
-    fn reader(&self, is_live: bool) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(RedbReader { store: self, table: self.table()?, is_live }))
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(RedbSession {
+            store: self,
+            table: None,
+            is_live,
+            pending: Pending::new(self.is_filling),
+        }))
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<()> {
-        let count = self.write_count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.transaction(count.is_multiple_of(SYNC_EVERY_WRITE), |table| {
-            table.insert(key.as_slice(), value.as_slice())?;
-            Ok(())
-        })
+    fn settle(&self) -> Result<()> {
+        self.flush()
     }
+}
 
-    fn transfer(&self, keys: &[Key]) -> Result<()> {
-        let count = self.write_count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.transaction(count.is_multiple_of(SYNC_EVERY_WRITE), |table| {
-            let value = |key: &Key| {
-                let value = table.get(key.as_slice())?;
-                value.map(|value| value.value().to_vec()).ok_or_else(missing)
-            };
-            let values: Vec<Vec<u8>> = keys.iter().map(value).collect::<Result<_>>()?;
-            for ((_, to), value) in moves(keys).zip(values) {
-                table.insert(to.as_slice(), value.as_slice())?;
-            }
-            Ok(())
-        })
-    }
-
-    fn fill(&self, entries: &mut Entries) -> Result<()> {
-        let mut transaction_count = 0_u64;
-        while entries.remaining() > 0 {
-            transaction_count += 1;
-            self.transaction(transaction_count.is_multiple_of(SYNC_EVERY), |table| {
-                let mut count = 0;
-                while count < BATCH_COUNT
-                    && let Some((key, value)) = entries.advance()
-                {
-                    table.insert(key.as_slice(), value.as_slice())?;
-                    count += 1;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
+/// Its compaction only frees unused pages, so that there is none here.
+impl Compared for Redb {
     fn flush(&self) -> Result<()> {
         self.transaction(true, |_| Ok(()))
     }
 
-    fn wait(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn compact(&self) -> Result<()> {
-        // Its compaction only frees unused pages.
-        Ok(())
-    }
-
-    fn shape(&self) -> String {
-        "one tree".to_owned()
+    fn transfer(&self, keys: &[Vec<u8>]) -> Result<()> {
+        self.write(|table| {
+            let value = |key: &Vec<u8>| {
+                let value = table.get(key.as_slice()).map_err(BenchError::other)?;
+                value.map(|value| value.value().to_vec()).ok_or_else(missing)
+            };
+            let values: Vec<Vec<u8>> = keys.iter().map(value).collect::<Result<_>>()?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                table.insert(to, value.as_slice()).map_err(BenchError::other)?;
+            }
+            Ok(())
+        })
     }
 }
 
-struct RedbReader<'a> {
+struct RedbSession<'a> {
     store: &'a Redb,
-    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    table: Option<ReadTable>,
     is_live: bool,
+    pending: Pending,
 }
 
 type Entry = std::result::Result<
@@ -142,61 +119,59 @@ type Entry = std::result::Result<
     redb::StorageError,
 >;
 
-/// Passes `count` entries of an iterator to the sink; with `count` 0 the entry of the key.
-fn give(mut entries: impl Iterator<Item = Entry>, count: usize, sink: &mut Sink) -> Result<usize> {
-    if count == 0 {
-        let entry = entries.next().transpose()?;
-        sink.key(entry.as_ref().map_or(&[], |(key, _)| key.value()));
-        return Ok(usize::from(entry.is_some()));
-    }
+/// Passes up to `limit` entries of an iterator to the sink.
+fn give(entries: impl Iterator<Item = Entry>, limit: u64, sink: &mut Sink) -> Result<u64> {
     let mut given = 0;
-    while given < count
-        && let Some(entry) = entries.next()
-    {
-        let (key, value) = entry?;
+    for entry in entries.take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+        let (key, value) = entry.map_err(BenchError::other)?;
         sink.entry(|| key.value(), value.value());
         given += 1;
     }
     Ok(given)
 }
 
-impl Reader for RedbReader<'_> {
-    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
+impl RedbSession<'_> {
+    /// The kept table, or the newest one.
+    fn table(&mut self) -> Result<&ReadTable> {
         if self.is_live {
-            self.table = self.store.table()?;
+            self.table = None;
         }
-        let value = self.table.get(key.as_slice())?;
-        if let Some(value) = &value {
-            sink.value(value.value());
+        match &mut self.table {
+            Some(table) => Ok(table),
+            none => Ok(none.insert(self.store.table()?)),
         }
-        Ok(value.is_some())
+    }
+}
+
+impl Session for RedbSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.pending.add(key, value) { self.finish() } else { Ok(()) }
     }
 
-    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
-        if is_fresh {
-            self.table = self.store.table()?;
+    fn finish(&mut self) -> Result<()> {
+        let Self { store, pending, .. } = self;
+        if pending.is_empty() {
+            return Ok(());
         }
-        give(self.table.range(key.as_slice()..)?, count, sink)
+        store.write(|table| {
+            pending.write(|key, value| table.insert(key, value).map(drop).map_err(BenchError::other))
+        })
     }
 
-    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        give(self.table.range(..=key.as_slice())?.rev(), count, sink)
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool> {
+        let value = self.table()?.get(key).map_err(BenchError::other)?;
+        Ok(value.map(|value| sink.value(value.value())).is_some())
     }
 
-    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
-        give(self.table.range(lower.as_slice()..=upper.as_slice())?, usize::MAX, sink)
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        give(self.table()?.range(lower..).map_err(BenchError::other)?, limit, sink)
     }
 
-    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-        let mut entries = self.table.iter()?;
-        let mut count = 0;
-        while should_continue(count, may_continue)
-            && let Some(entry) = entries.next()
-        {
-            let (key, value) = entry?;
-            sink.entry(|| key.value(), value.value());
-            count += 1;
-        }
-        Ok(count)
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        give(self.table()?.range(..=upper).map_err(BenchError::other)?.rev(), limit, sink)
+    }
+
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64> {
+        give(self.table()?.range(lower..=upper).map_err(BenchError::other)?, u64::MAX, sink)
     }
 }

@@ -1,25 +1,22 @@
 //! RocksDB in two columns: common settings, and settings of its tuning guide.
 
-use std::path::Path;
-
 use rocksdb::{
     BlockBasedOptions, Cache, DBCompressionType, DBRawIteratorWithThreadMode, DataBlockIndexType, ErrorKind,
     OptimisticTransactionDB, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
 };
-
-use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
-use crate::{
-    data::{Key, Value},
-    failure::Result,
-    sink::Sink,
+use tamis_bench::{
+    BenchError,
+    driver::{Session, Sink, Store},
 };
+
+use super::{Compared, Kind, Result, Settings, missing, moves};
 
 /// The column with common settings.
 pub const KIND: Kind = Kind {
     name: "rocksdb",
     title: "RocksDB",
     about: "10-bit Bloom filters on all levels, 4 KiB blocks, dynamic levels, LRU cache with indexes and filters in it",
-    open: |folder, settings| open(folder, settings, false),
+    open: |settings| open(settings, false),
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: true,
@@ -34,7 +31,7 @@ pub const TUNED: Kind = Kind {
     title: "RocksDB, tuned",
     about: "the same with hyper clock cache, format version 7, hash index in data blocks (0.75), pinned indexes and filters of L0, \
             filters sized for the allocator, 2 jobs, 2 subcompactions",
-    open: |folder, settings| open(folder, settings, true),
+    open: |settings| open(settings, true),
     ..KIND
 };
 
@@ -67,7 +64,7 @@ fn table_options(settings: &Settings, is_tuned: bool) -> BlockBasedOptions {
     table
 }
 
-fn open(folder: &Path, settings: &Settings, is_tuned: bool) -> Result<Box<dyn Store>> {
+fn open(settings: &Settings, is_tuned: bool) -> Result<Box<dyn Compared>> {
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_compression_type(DBCompressionType::None);
@@ -85,43 +82,28 @@ fn open(folder: &Path, settings: &Settings, is_tuned: bool) -> Result<Box<dyn St
         options.set_bytes_per_sync(1 << 20);
     }
     options.set_block_based_table_factory(&table_options(settings, is_tuned));
-    let db = OptimisticTransactionDB::open(&options, folder)?;
+    let db = OptimisticTransactionDB::open(&options, &settings.folder).map_err(BenchError::other)?;
     Ok(Box::new(Rocks { db, write: WriteOptions::default(), is_deferred: settings.is_deferred }))
 }
 
 impl Store for Rocks {
-    fn reader(&self, _is_live: bool) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(RocksReader { db: &self.db, read: ReadOptions::default(), iterator: None }))
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>> {
+        let kept = (!is_live).then(|| self.db.raw_iterator());
+        Ok(Box::new(RocksSession { store: self, read: ReadOptions::default(), kept }))
     }
 
-    fn put(&self, key: &Key, value: &Value) -> Result<()> {
-        Ok(self.db.put_opt(key, value, &self.write)?)
+    fn settle(&self) -> Result<()> {
+        self.flush()?;
+        self.db.wait_for_compact(&WaitForCompactOptions::default()).map_err(BenchError::other)
     }
+}
 
-    fn transfer(&self, keys: &[Key]) -> Result<()> {
-        loop {
-            let transaction = self.db.transaction();
-            let value = |key: &Key| transaction.get_for_update(key, true)?.ok_or_else(missing);
-            let values = keys.iter().map(value).collect::<Result<Vec<_>>>()?;
-            for ((_, to), value) in moves(keys).zip(values) {
-                transaction.put(to, value)?;
-            }
-            match transaction.commit() {
-                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain) => {}
-                result => return Ok(result?),
-            }
-        }
-    }
-
+impl Compared for Rocks {
     fn flush(&self) -> Result<()> {
         if self.is_deferred {
-            self.db.flush_wal(false)?;
+            self.db.flush_wal(false).map_err(BenchError::other)?;
         }
-        Ok(self.db.flush()?)
-    }
-
-    fn wait(&self) -> Result<()> {
-        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+        self.db.flush().map_err(BenchError::other)
     }
 
     fn compact(&self) -> Result<()> {
@@ -137,87 +119,94 @@ impl Store for Rocks {
         };
         (0..7).filter_map(count).collect::<Vec<_>>().join("; ")
     }
+
+    fn transfer(&self, keys: &[Vec<u8>]) -> Result<()> {
+        loop {
+            let transaction = self.db.transaction();
+            let value = |key: &Vec<u8>| {
+                transaction.get_for_update(key, true).map_err(BenchError::other)?.ok_or_else(missing)
+            };
+            let values = keys.iter().map(value).collect::<Result<Vec<_>>>()?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                transaction.put(to, value).map_err(BenchError::other)?;
+            }
+            match transaction.commit() {
+                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain) => {}
+                result => return result.map_err(BenchError::other),
+            }
+        }
+    }
 }
 
 type Iterator<'a> = DBRawIteratorWithThreadMode<'a, OptimisticTransactionDB>;
 
-struct RocksReader<'a> {
-    db: &'a OptimisticTransactionDB,
+struct RocksSession<'a> {
+    store: &'a Rocks,
     read: ReadOptions,
-    iterator: Option<Iterator<'a>>,
+    /// The iterator of a session that is not live.
+    kept: Option<Iterator<'a>>,
 }
 
-/// Passes `count` entries from the position of the iterator to the sink; with `count` 0 the entry of the key.
-fn give(iterator: &mut Iterator<'_>, count: usize, is_back: bool, sink: &mut Sink) -> Result<usize> {
-    if count == 0 {
-        let key = iterator.key();
-        sink.key(key.unwrap_or_default());
-        return Ok(usize::from(key.is_some()));
-    }
+/// Passes up to `limit` entries from the position of the iterator to the sink.
+fn give(iterator: &mut Iterator<'_>, limit: u64, is_back: bool, sink: &mut Sink) -> Result<u64> {
     let mut given = 0;
-    while given < count
-        && let Some(value) = iterator.value()
+    while given < limit
+        && let Some((key, value)) = iterator.item()
     {
-        sink.entry(|| iterator.key().unwrap_or_default(), value);
+        sink.entry(|| key, value);
         given += 1;
-        if given < count {
+        if given < limit {
             if is_back { iterator.prev() } else { iterator.next() }
         }
     }
-    iterator.status()?;
+    iterator.status().map_err(BenchError::other)?;
     Ok(given)
 }
 
-impl Reader for RocksReader<'_> {
-    fn get(&mut self, key: &Key, sink: &mut Sink) -> Result<bool> {
-        let value = self.db.get_pinned_opt(key, &self.read)?;
-        if let Some(value) = &value {
-            sink.value(value);
+impl RocksSession<'_> {
+    /// Seeks, and passes entries to the sink.
+    fn scan_from(&mut self, key: &[u8], limit: u64, is_back: bool, sink: &mut Sink) -> Result<u64> {
+        let mut fresh = None;
+        let iterator = match &mut self.kept {
+            Some(iterator) => iterator,
+            None => fresh.insert(self.store.db.raw_iterator()),
+        };
+        if is_back {
+            iterator.seek_for_prev(key)
+        } else {
+            iterator.seek(key)
         }
-        Ok(value.is_some())
+        give(iterator, limit, is_back, sink)
+    }
+}
+
+impl Session for RocksSession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.store.db.put_opt(key, value, &self.store.write).map_err(BenchError::other)
     }
 
-    fn forward(&mut self, key: &Key, count: usize, is_fresh: bool, sink: &mut Sink) -> Result<usize> {
-        if is_fresh {
-            let mut iterator = self.db.raw_iterator();
-            iterator.seek(key);
-            return give(&mut iterator, count, false, sink);
-        }
-        let iterator = self.iterator.get_or_insert_with(|| self.db.raw_iterator());
-        iterator.seek(key);
-        give(iterator, count, false, sink)
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool> {
+        let value = self.store.db.get_pinned_opt(key, &self.read).map_err(BenchError::other)?;
+        Ok(value.map(|value| sink.value(&value)).is_some())
     }
 
-    fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        let iterator = self.iterator.get_or_insert_with(|| self.db.raw_iterator());
-        iterator.seek_for_prev(key);
-        give(iterator, count, true, sink)
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        self.scan_from(lower, limit, false, sink)
     }
 
-    fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        self.scan_from(upper, limit, true, sink)
+    }
+
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64> {
         // The upper bound is exclusive in RocksDB, so the bound is the next longer key.
         let mut behind = upper.to_vec();
         behind.push(0);
         let mut read = ReadOptions::default();
-        read.set_iterate_lower_bound(lower.as_slice());
+        read.set_iterate_lower_bound(lower);
         read.set_iterate_upper_bound(behind);
-        let mut iterator = self.db.raw_iterator_opt(read);
+        let mut iterator = self.store.db.raw_iterator_opt(read);
         iterator.seek(lower);
-        give(&mut iterator, usize::MAX, false, sink)
-    }
-
-    fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-        let mut iterator = self.db.raw_iterator();
-        iterator.seek_to_first();
-        let mut count = 0;
-        while should_continue(count, may_continue)
-            && let Some(value) = iterator.value()
-        {
-            sink.entry(|| iterator.key().unwrap_or_default(), value);
-            count += 1;
-            iterator.next();
-        }
-        iterator.status()?;
-        Ok(count)
+        give(&mut iterator, u64::MAX, false, sink)
     }
 }

@@ -1,163 +1,230 @@
 //! Every store returns the same results for the same operations; otherwise the figures would be meaningless.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound, sync::RwLock};
+
+use tamis_bench::{Context, Silent, Size};
 
 use super::*;
 use crate::{
-    data::{ENTRY_BYTES, key_of_number, number_of, value_of},
-    operations::Draw,
-    pass::{self, Limits, Outcome},
-    workload::{Action, WORKLOADS},
+    worker::{Pass, fill, pass},
+    workload::{Source, WORKLOADS, Workload, workload_named},
 };
 
 const ENTRY_COUNT: u64 = 20_000;
+const OPERATIONS: u64 = 3000;
 
-fn settings(kind: &Kind) -> Settings {
+/// The expected store: an ordered map.
+#[derive(Default)]
+struct Model(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
+
+impl Store for Model {
+    fn session(&self, _is_live: bool) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(self))
+    }
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Compared for Model {
+    fn transfer(&self, keys: &[Vec<u8>]) -> Result<()> {
+        let mut entries = self.0.write().expect("no panic");
+        let values: Vec<Vec<u8>> = keys.iter().map(|key| entries[key].clone()).collect();
+        for ((_, to), value) in moves(keys).zip(values) {
+            entries.insert(to.to_vec(), value);
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    fn read(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        limit: u64,
+        is_back: bool,
+        sink: &mut Sink,
+    ) -> Result<u64> {
+        let entries = self.0.read().expect("no panic");
+        let mut range = entries.range::<[u8], _>(bounds);
+        let mut count = 0;
+        while count < limit
+            && let Some((key, value)) = if is_back { range.next_back() } else { range.next() }
+        {
+            sink.entry(|| key, value);
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl Session for &Model {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.write().expect("no panic").insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool> {
+        Ok(self.0.read().expect("no panic").get(key).map(|value| sink.value(value)).is_some())
+    }
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        self.read((Bound::Included(lower), Bound::Unbounded), limit, false, sink)
+    }
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64> {
+        self.read((Bound::Unbounded, Bound::Included(upper)), limit, true, sink)
+    }
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64> {
+        self.read((Bound::Included(lower), Bound::Included(upper)), u64::MAX, false, sink)
+    }
+}
+
+fn settings(kind: &Kind, folder: &Path) -> Settings {
     Settings {
         store: kind.name.to_owned(),
+        folder: folder.to_owned(),
         cache_bytes: 8 << 20,
         memtable_bytes: 256 << 10,
-        is_direct: false,
-        is_deferred: false,
-        is_unmerged: false,
-        data_bytes_max: ENTRY_COUNT * ENTRY_BYTES,
+        entries: ENTRY_COUNT,
+        ..Settings::default()
     }
 }
 
-fn filled(kind: &Kind, folder: &Path, settings: &Settings, is_sorted: bool) -> Box<dyn Store> {
-    let store = (kind.open)(folder, settings).expect(kind.name);
-    pass::fill(&*store, 0..ENTRY_COUNT, is_sorted, 1).expect(kind.name);
-    store.flush().expect(kind.name);
-    store.wait().expect(kind.name);
-    store
+/// Calls `work` with a context.
+fn in_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let mut silent = Silent;
+    work(&mut Context::new(Size::Small, 0, Path::new("."), &mut silent))
 }
 
-fn run(store: &dyn Store, action: Action, present_count: u64) -> Outcome {
-    let limits = Limits { operation_count: 3000, seconds: 600.0, warm_seconds: 0.0 };
-    let draw = Draw { entry_count: ENTRY_COUNT, present_count, seed: 7, thread: 0, thread_count: 1 };
-    pass::run(store, action, draw, limits, true).expect("a pass")
+/// A filled store, opened again.
+fn filled(settings: &Settings, is_sorted: bool, threads: usize) -> Box<dyn Compared> {
+    let filling = Settings { is_filling: true, is_appending: is_sorted, ..settings.clone() };
+    let store = open(&filling).expect("a store");
+    in_context(|context| fill(&*store, settings, (is_sorted, threads), context)).expect("filled");
+    store.settle().expect("settled");
+    drop(store);
+    open(settings).expect("a filled store")
 }
 
-/// The digest of a full scan, computed from a map.
-fn expected_scan() -> u64 {
-    let model: BTreeMap<Key, u64> =
-        (0..ENTRY_COUNT).map(|index| (key_of_number(number_of(index)), number_of(index))).collect();
-    let mut sink = Sink::new(true);
-    for (key, &number) in &model {
-        sink.key(key);
-        sink.value(value_of(number));
-    }
-    sink.finish()
+/// Runs a workload whose digest covers every entry that it reads.
+fn run(store: &dyn Compared, workload: &Workload, present: u64, threads: usize) -> (u64, String, u64) {
+    let pass_of = Pass {
+        workload: workload.name.to_owned(),
+        threads,
+        present,
+        seed: 7,
+        operations: OPERATIONS,
+        seconds: 600.0,
+        warm_seconds: 0.0,
+    };
+    let row = in_context(|context| pass(store, ENTRY_COUNT, &pass_of, u64::MAX, context));
+    let fields = row.expect(workload.name).fields;
+    let number =
+        |name: &str| fields.get(name).and_then(tamis_bench::Value::as_number).expect("a number") as u64;
+    (number("found"), fields.get("answers").expect("a digest").to_string(), number("present"))
 }
 
 /// The results of a store for all workloads.
-fn answers(kind: &Kind, settings: &Settings, is_sorted: bool) -> Vec<(&'static str, Outcome)> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = filled(kind, folder.path(), settings, is_sorted);
-    let mut present_count = ENTRY_COUNT;
+fn answers(store: &dyn Compared) -> Vec<(&'static str, u64, String)> {
+    let mut present = ENTRY_COUNT;
     let mut answers = Vec::new();
-    let is_other = |action| matches!(action, Action::Fill { .. } | Action::Open | Action::Transfer { .. });
-    let pass = WORKLOADS.iter().filter(|it| !is_other(it.action));
-    for workload in pass {
-        let outcome = run(&*store, workload.action, present_count);
-        present_count = present_count.max(outcome.inserted_end);
-        answers.push((workload.name, Outcome { seconds: 0.0, ..outcome }));
+    let is_other = |source| matches!(source, Source::Fill { .. } | Source::Open | Source::Transfer { .. });
+    for workload in WORKLOADS.iter().filter(|workload| !is_other(workload.source)) {
+        let (found, digest, present_after) = run(store, workload, present, 1);
+        present = present_after;
+        answers.push((workload.name, found, digest));
     }
-    store.compact().expect(kind.name);
-    answers.push(("compacted scan", Outcome { seconds: 0.0, ..run(&*store, Action::Scan, present_count) }));
+    store.compact().expect("compacted");
+    let scan = workload_named("scan").expect("a workload");
+    answers.push(("compacted scan", 0, run(store, scan, present, 1).1));
     answers
 }
 
+fn model(is_sorted: bool) -> Model {
+    let model = Model::default();
+    let settings = settings(&KINDS[0], Path::new("."));
+    in_context(|context| fill(&model, &settings, (is_sorted, 1), context)).expect("filled");
+    model
+}
+
 #[test]
-fn all_stores_return_the_same_results() {
+fn all_stores_return_the_results_of_a_map() {
     for is_sorted in [false, true] {
-        let mut expected: Option<Vec<(&'static str, Outcome)>> = None;
+        let expected = answers(&model(is_sorted));
+        assert!(expected.iter().any(|(name, found, _)| (*name, *found) == ("scan", ENTRY_COUNT)));
         for kind in KINDS {
-            let found = answers(kind, &settings(kind), is_sorted);
-            let scan = found.iter().find(|(name, _)| *name == "scan").map(|(_, outcome)| outcome.digest);
-            assert_eq!(scan, Some(expected_scan()), "{}: the scan", kind.name);
-            let expected = expected.get_or_insert_with(|| found.clone());
-            assert_eq!(&found, expected, "{}, sorted: {is_sorted}", kind.name);
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = filled(&settings(kind, folder.path()), is_sorted, 1);
+            assert_eq!(answers(&*store), expected, "{}, sorted: {is_sorted}", kind.name);
         }
     }
 }
 
 #[test]
 fn transfers_leave_the_same_values_in_all_stores() {
-    let mut expected = None;
+    let scan = workload_named("scan").expect("a workload");
+    let after = |store: &dyn Compared| {
+        ["transfer", "transfer-hot"].map(|name| {
+            run(store, workload_named(name).expect("a workload"), ENTRY_COUNT, 1);
+            run(store, scan, ENTRY_COUNT, 1).1
+        })
+    };
+    let (expected, before) = (after(&model(false)), run(&model(false), scan, ENTRY_COUNT, 1).1);
+    assert!(expected[0] != before && expected[1] != expected[0]);
     for kind in KINDS.iter().filter(|kind| kind.can_transact) {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = filled(kind, folder.path(), &settings(kind), false);
-        let scans = [false, true].map(|is_hot| {
-            assert_eq!(run(&*store, Action::Transfer { is_hot }, ENTRY_COUNT).found, 3000, "{}", kind.name);
-            run(&*store, Action::Scan, ENTRY_COUNT).digest
-        });
-        assert_ne!(scans[0], expected_scan(), "{}", kind.name);
-        assert_eq!(*expected.get_or_insert(scans), scans, "{}", kind.name);
-    }
-}
-
-#[test]
-fn present_keys_are_found_and_absent_ones_are_not() {
-    for kind in KINDS {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = filled(kind, folder.path(), &settings(kind), false);
-        let found = |action| run(&*store, action, ENTRY_COUNT).found;
-        assert_eq!(found(Action::GetUniform), 3000, "{}", kind.name);
-        assert_eq!(found(Action::GetAbsent), 0, "{}", kind.name);
-        assert_eq!(found(Action::Empty { is_near: true }), 0, "{}", kind.name);
-        assert_eq!(found(Action::Ycsb("ycsb-c")), 3000, "{}", kind.name);
-        assert_eq!(found(Action::Scan), ENTRY_COUNT, "{}", kind.name);
+        let store = filled(&settings(kind, folder.path()), false, 1);
+        assert_eq!(after(&*store), expected, "{}", kind.name);
     }
 }
 
 #[test]
 fn ranges_include_both_bounds_and_scans_end_with_the_data() {
-    let mut numbers: Vec<u64> = (0..ENTRY_COUNT).map(number_of).collect();
+    let mut numbers: Vec<u64> = (0..ENTRY_COUNT).map(|item| FORM.number(item)).collect();
     numbers.sort_unstable();
-    let (first, third, last) = (numbers[0], numbers[2], numbers[numbers.len() - 1]);
+    let key = |number: u64| {
+        let mut key = Vec::new();
+        FORM.encode(number, &mut key);
+        key
+    };
+    let (lower, upper, last) = (key(numbers[0]), key(numbers[2]), key(numbers[numbers.len() - 1]));
+    let behind = key(numbers[numbers.len() - 1] + 1);
+    let mut sink = Sink::new(u64::MAX);
     for kind in KINDS {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = filled(kind, folder.path(), &settings(kind), false);
-        let mut reader = store.reader(false).expect(kind.name);
-        let mut sink = Sink::new(true);
-        let (lower, upper) = (key_of_number(first), key_of_number(third));
-        assert_eq!(reader.range(&lower, &upper, &mut sink).expect(kind.name), 3, "{}", kind.name);
-        let behind = key_of_number(last + 1);
-        for is_fresh in [false, true] {
-            for (key, expected) in [(key_of_number(last), 1), (behind, 0)] {
-                let given = reader.forward(&key, 50, is_fresh, &mut sink).expect(kind.name);
-                assert_eq!(given, expected, "{}", kind.name);
-            }
+        let store = filled(&settings(kind, folder.path()), false, 1);
+        for is_live in [false, true] {
+            let mut session = store.session(is_live).expect(kind.name);
+            assert_eq!(session.range(&lower, &upper, &mut sink).expect(kind.name), 3, "{}", kind.name);
+            assert_eq!(session.scan(&last, 50, &mut sink).expect(kind.name), 1, "{}", kind.name);
+            assert_eq!(session.scan(&behind, 50, &mut sink).expect(kind.name), 0, "{}", kind.name);
+            assert_eq!(session.scan_back(&behind, 50, &mut sink).expect(kind.name), 50, "{}", kind.name);
+            assert_eq!(session.scan_back(&upper, 50, &mut sink).expect(kind.name), 3, "{}", kind.name);
+            // The first number is 0, so the bound below it is not the key of a number.
+            assert_eq!(session.scan_back(b"/", 50, &mut sink).expect(kind.name), 0, "{}", kind.name);
+            session.finish().expect(kind.name);
         }
-        assert_eq!(reader.backward(&behind, 50, &mut sink).expect(kind.name), 50, "{}", kind.name);
-        assert_eq!(reader.backward(&upper, 50, &mut sink).expect(kind.name), 3, "{}", kind.name);
-        // The first number is 0, so the bound below it is not the key of a number.
-        let below = [b'/'; 16];
-        assert_eq!(reader.backward(&below, 50, &mut sink).expect(kind.name), 0, "{}", kind.name);
     }
 }
 
 #[test]
-fn threads_unmerged_runs_and_buffered_logs_do_not_change_results() {
+fn threads_unmerged_runs_and_buffered_logs_do_not_lose_entries() {
+    let present = workload_named("get-uniform").expect("a workload");
+    let scan = workload_named("scan").expect("a workload");
     for kind in KINDS.iter().filter(|kind| kind.can_stay_unmerged) {
         let folder = tempfile::tempdir().expect("a folder");
-        let settings =
-            Settings { is_unmerged: true, is_deferred: true, memtable_bytes: 16 << 20, ..settings(kind) };
-        let store = (kind.open)(folder.path(), &settings).expect(kind.name);
-        for part in 0..8 {
-            let indexes = ENTRY_COUNT * part / 8..ENTRY_COUNT * (part + 1) / 8;
-            pass::fill(&*store, indexes, false, 2).expect(kind.name);
-            store.flush().expect(kind.name);
-        }
-        store.wait().expect(kind.name);
-        let scan = run(&*store, Action::Scan, ENTRY_COUNT);
-        assert_eq!(scan.digest, expected_scan(), "{}", kind.name);
+        let settings = Settings {
+            is_unmerged: true,
+            is_deferred: true,
+            memtable_bytes: 16 << 20,
+            ..settings(kind, folder.path())
+        };
+        let store = filled(&settings, false, 2);
+        assert_eq!(run(&*store, scan, ENTRY_COUNT, 2).0, 2 * ENTRY_COUNT, "{}", kind.name);
+        assert_eq!(run(&*store, present, ENTRY_COUNT, 2).0, 2 * OPERATIONS, "{}", kind.name);
     }
 }
 
 #[test]
 fn an_unknown_store_is_rejected_with_the_known_ones() {
-    let failure = kind_named("oracle").err().expect("no such store");
-    assert!(failure.0.contains("oracle") && failure.0.contains("tamis-bloom"), "{failure}");
+    let error = kind_named("oracle").err().expect("no such store").to_string();
+    assert!(error.contains("oracle") && error.contains("tamis-bloom"), "{error}");
 }

@@ -13,7 +13,7 @@ use std::{
 use tamis_workload::{KeyForm, Workload};
 
 use super::*;
-use crate::{Fields, Observer, Silent, Size, Value};
+use crate::{Observer, Silent, Size, Value};
 
 /// A fault that a read injects.
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ const SETTLE_SECONDS: f64 = 0.02;
 struct ModelSession<'a>(&'a Model);
 
 impl Store for Model {
-    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
+    fn session(&self, _is_live: bool) -> Result<Box<dyn Session + '_>, BenchError> {
         Ok(Box::new(ModelSession(self)))
     }
     /// Writes a block and takes time, like a compaction.
@@ -52,21 +52,12 @@ impl Store for Model {
         while cpu_seconds() < start + SETTLE_SECONDS {}
         Ok(())
     }
-    fn close(&self) -> Result<(), BenchError> {
-        Ok(())
-    }
     fn counters(&self) -> Counters {
         Counters {
             bytes_written: Some(self.bytes_written.load(Ordering::Relaxed)),
             blocks_written: Some(self.blocks_written.load(Ordering::Relaxed)),
             ..Counters::default()
         }
-    }
-    fn configuration(&self) -> Fields {
-        Fields::default()
-    }
-    fn folder(&self) -> Option<&Path> {
-        None
     }
 }
 
@@ -80,25 +71,29 @@ impl Session for ModelSession<'_> {
         self.0.entries.write().unwrap().remove(key);
         Ok(())
     }
-    fn get(&mut self, key: &[u8]) -> Result<bool, BenchError> {
+    fn get(&mut self, key: &[u8], sink: &mut Sink) -> Result<bool, BenchError> {
         match self.0.fault {
             Fault::None => {}
             Fault::Fails => return Err(BenchError::other("broken")),
             Fault::Panics => panic!("broken"),
         }
-        Ok(self.0.entries.read().unwrap().contains_key(key))
-    }
-    fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
         let entries = self.0.entries.read().unwrap();
-        Ok(entries.range::<[u8], _>((Included(lower), Unbounded)).take(limit as usize).count() as u64)
+        Ok(entries.get(key).map(|value| sink.value(value)).is_some())
     }
-    fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
+    fn scan(&mut self, lower: &[u8], limit: u64, sink: &mut Sink) -> Result<u64, BenchError> {
         let entries = self.0.entries.read().unwrap();
-        Ok(entries.range::<[u8], _>((Unbounded, Included(upper))).rev().take(limit as usize).count() as u64)
+        let found = entries.range::<[u8], _>((Included(lower), Unbounded)).take(limit as usize);
+        Ok(found.map(|(key, value)| sink.entry(|| key, value)).count() as u64)
     }
-    fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
+    fn scan_back(&mut self, upper: &[u8], limit: u64, sink: &mut Sink) -> Result<u64, BenchError> {
         let entries = self.0.entries.read().unwrap();
-        Ok(entries.range::<[u8], _>((Included(lower), Included(upper))).count() as u64)
+        let found = entries.range::<[u8], _>((Unbounded, Included(upper))).rev().take(limit as usize);
+        Ok(found.map(|(key, value)| sink.entry(|| key, value)).count() as u64)
+    }
+    fn range(&mut self, lower: &[u8], upper: &[u8], sink: &mut Sink) -> Result<u64, BenchError> {
+        let entries = self.0.entries.read().unwrap();
+        let found = entries.range::<[u8], _>((Included(lower), Included(upper)));
+        Ok(found.map(|(key, value)| sink.entry(|| key, value)).count() as u64)
     }
 }
 
@@ -113,7 +108,7 @@ fn measured(
     let workload: Workload = name.parse().unwrap();
     let script = Script::deal(workload.operations(1000, 3000, 7), KeyForm::Hex, threads);
     let values = Values::new(20, 7);
-    let what = Drive { script: &script, values: &values, warm_up, latencies, time_max: None, round: 0 };
+    let what = Drive { warm_up, latencies, ..Drive::new(&script, &values) };
     let mut context = Context::new(Size::Small, 7, Path::new("."), observer);
     drive(store, &what, &mut context)
 }
@@ -152,6 +147,28 @@ fn every_operation_is_executed_for_all_thread_counts_and_latency_modes() {
                 && row.fields.get("read_modify_write_max_ns").is_some()
         );
     }
+}
+
+/// The digest covers the first entries with key and value; it is certain only if all of them were read.
+#[test]
+fn the_digest_of_the_answers_depends_on_every_entry() {
+    let store = Model::default();
+    measured(&store, "fillrandom", 1, Latencies::Every, 0, &mut Silent).unwrap();
+    let workload: Workload = "seekrandom-10".parse().unwrap();
+    let script = Script::deal(workload.operations(1000, 100_000, 7), KeyForm::Hex, 2);
+    let values = Values::new(20, 7);
+    let digest = |digested: u64, time_max: Option<Duration>| {
+        let what = Drive { digested, time_max, ..Drive::new(&script, &values) };
+        let mut silent = Silent;
+        let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
+        drive(&store, &what, &mut context).unwrap().answers(&what)
+    };
+    let all = digest(u64::MAX, None);
+    assert!(all.is_some() && all == digest(u64::MAX, None) && all != digest(100, None));
+    assert_eq!(digest(0, None), None);
+    assert_eq!(digest(u64::MAX, Some(Duration::ZERO)), None);
+    store.entries.write().unwrap().values_mut().for_each(|value| value.push(1));
+    assert_ne!(digest(u64::MAX, None), all);
 }
 
 #[test]
@@ -194,8 +211,7 @@ fn a_background_writer_runs_until_the_readers_end_and_counts_separately() {
         .with_background(workload.writer(1000, 10, 7), KeyForm::Hex);
     let values = Values::new(20, 7);
     for latencies in [Latencies::Every, Latencies::OneIn16] {
-        let what =
-            Drive { script: &script, values: &values, warm_up: 50, latencies, time_max: None, round: 0 };
+        let what = Drive { warm_up: 50, latencies, ..Drive::new(&script, &values) };
         let mut silent = Silent;
         let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
         let measured = drive(&store, &what, &mut context).unwrap();
@@ -215,8 +231,7 @@ fn the_digest_covers_the_executed_operations() {
     let deal = |count: u64| Script::deal(operations(count), KeyForm::Hex, 1);
     let (script, values) = (deal(u64::MAX), Values::new(20, 7));
     for (time_max, warm_up) in [(Some(Duration::ZERO), 0), (Some(Duration::ZERO), 5000), (None, 5000)] {
-        let latencies = Latencies::Every;
-        let what = Drive { script: &script, values: &values, warm_up, latencies, time_max, round: 0 };
+        let what = Drive { warm_up, time_max, ..Drive::new(&script, &values) };
         let mut silent = Silent;
         let mut context = Context::new(Size::Small, 7, Path::new("."), &mut silent);
         let measured = drive(&store, &what, &mut context).unwrap();
@@ -252,7 +267,7 @@ fn failures_and_interruptions_end_all_threads() {
 #[test]
 fn seconds_without_operations_are_zero() {
     let second = Duration::from_secs(1);
-    let mut counts = ThreadCounts::new(Duration::ZERO, false);
+    let mut counts = ThreadCounts::new(Duration::ZERO, false, 0);
     let end = next_second(&mut counts, 5, Duration::ZERO, second.mul_f64(1.2));
     assert_eq!((end, counts.by_second.as_slice()), (second * 2, [5, 0].as_slice()));
     let end = next_second(&mut counts, 7, Duration::ZERO, second.mul_f64(4.5));

@@ -6,7 +6,7 @@ use std::{
 
 use super::*;
 use crate::{
-    Fields, Observer, Silent, Size,
+    Observer, Silent, Size,
     driver::{EmptyStore, Session},
 };
 
@@ -18,8 +18,8 @@ struct NeverSettling {
 }
 
 impl Store for NeverSettling {
-    fn session(&self) -> Result<Box<dyn Session + '_>, BenchError> {
-        EmptyStore.session()
+    fn session(&self, is_live: bool) -> Result<Box<dyn Session + '_>, BenchError> {
+        EmptyStore.session(is_live)
     }
     fn settle(&self) -> Result<(), BenchError> {
         let mut is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,12 +32,6 @@ impl Store for NeverSettling {
         *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.closed.notify_all();
         Ok(())
-    }
-    fn configuration(&self) -> Fields {
-        Fields::default()
-    }
-    fn folder(&self) -> Option<&Path> {
-        None
     }
 }
 
