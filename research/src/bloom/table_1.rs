@@ -1,4 +1,4 @@
-//! The time of a read and of a digest on this machine: Table 1 of the paper.
+//! The time of a read and of a digest on this machine: Table 1 of the paper, and digests by the length of the key.
 
 use std::hint::black_box;
 
@@ -13,26 +13,25 @@ use super::murmur::murmur_hash_64a;
 use tamis_bench::{BenchError, Context, Point, Row};
 
 const PAGE_BYTES: usize = 4096;
-const KEY_BYTES: usize = 1024;
 /// Direct reads need a buffer at a multiple of the page size; one more page allows it.
 const BUFFER_BYTES: usize = 2 * PAGE_BYTES;
 
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let page_count = point.integer("pages")?.max(1);
-    let what = point.text("what")?.to_owned();
-    let ns = match what.as_str() {
+    let key: Vec<u8> = (0..point.integer("key_bytes")?).map(|index| index as u8).collect();
+    let ns = match point.text("what")? {
         "read, direct" => file_read_ns(context, page_count, Access::Direct)?,
         "read, page cache" => file_read_ns(context, page_count, Access::Buffered)?,
         "read, memory" => memory_read_ns(context, page_count),
         "rapidhash" => {
             let digester = Digester::new(context.seed());
-            hash_ns(context, |key| digester.digest(key))
+            hash_ns(context, &key, |key| digester.digest(key))
         }
-        "XXH3" => hash_ns(context, xxh3_64),
-        "XXH64" => hash_ns(context, |key| xxh64(key, 7)),
-        "MD5" => hash_ns(context, |key| Md5::digest(key)),
-        "SHA-256" => hash_ns(context, |key| Sha256::digest(key)),
-        _ => hash_ns(context, |key| murmur_hash_64a(key, 7)),
+        "XXH3" => hash_ns(context, &key, xxh3_64),
+        "XXH64" => hash_ns(context, &key, |key| xxh64(key, 7)),
+        "MD5" => hash_ns(context, &key, |key| Md5::digest(key)),
+        "SHA-256" => hash_ns(context, &key, |key| Sha256::digest(key)),
+        _ => hash_ns(context, &key, |key| murmur_hash_64a(key, 7)),
     };
     Ok(Row::new().with("ns", ns))
 }
@@ -73,12 +72,11 @@ fn memory_read_ns(context: &Context<'_>, page_count: u64) -> f64 {
     (context.clock().now() - begin).as_nanos() as f64 / count as f64
 }
 
-fn hash_ns<T>(context: &Context<'_>, hash: impl Fn(&[u8]) -> T) -> f64 {
-    let key: Vec<u8> = (0..KEY_BYTES).map(|index| index as u8).collect();
+fn hash_ns<T>(context: &Context<'_>, key: &[u8], hash: impl Fn(&[u8]) -> T) -> f64 {
     let count = 200_000;
     let begin = context.clock().now();
     for _ in 0..count {
-        black_box(hash(black_box(&key)));
+        black_box(hash(black_box(key)));
     }
     (context.clock().now() - begin).as_nanos() as f64 / f64::from(count)
 }

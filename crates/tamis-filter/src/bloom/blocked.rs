@@ -1,6 +1,6 @@
 //! Blocked Bloom filters: family 1 of `docs/format/filter.md`.
 //!
-//! Cost: one cache line per key; `results/bloom.md`, written by `research/examples/measure_speed.rs`, has the times.
+//! Cost: one cache line per key; `results/bloom.md` has the times, `research run bloom-rate-by-bits` measures them.
 
 mod builder;
 mod reader;
