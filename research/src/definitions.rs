@@ -8,6 +8,7 @@
 //! | `points` | lists of points: each is the product of its parameters, the outermost first |
 //! | `needs` | bytes of `disk` and `memory` for each of `of` (a parameter, by default `entries`), and `memory_mib` |
 //! | `plots`, `paper` | plots, and published values as parameters, metric and value |
+//! | `published` | more of them, as text: a line with names of parameters, a colon and names of metrics, then lines of their values |
 //! | `like` | an experiment above: its keys are taken where this one has none |
 //!
 //! A parameter has one value or a list of values. The name `"a,b"` means two parameters, and each of its values is a list of two.
@@ -55,6 +56,7 @@ struct Entry {
     needs: Option<NeedsEntry>,
     plots: Option<Vec<PlotEntry>>,
     paper: Option<Vec<(String, String, f64)>>,
+    published: Option<String>,
     like: Option<String>,
 }
 
@@ -115,6 +117,7 @@ fn inherited(entry: Entry, above: &[Entry]) -> Result<Entry, BenchError> {
         needs: entry.needs.or(other.needs),
         plots: entry.plots.or(other.plots),
         paper: entry.paper.or(other.paper),
+        published: entry.published.or(other.published),
         ..entry
     })
 }
@@ -130,7 +133,8 @@ fn definition(entry: Entry) -> Result<&'static Definition, BenchError> {
     }
     let [small, medium, full] = <[Vec<Point>; 3]>::try_from(points).unwrap_or_default();
     let plots = entry.plots.unwrap_or_default().into_iter().map(plot).collect::<Vec<_>>();
-    let paper = entry.paper.unwrap_or_default().into_iter();
+    let more = published_rows(entry.published.as_deref().unwrap_or_default());
+    let paper = entry.paper.unwrap_or_default().into_iter().chain(more);
     let paper = paper
         .map(|(of, metric, value)| published(of.leak(), metric.leak(), value))
         .collect::<Vec<Published>>();
@@ -146,6 +150,26 @@ fn definition(entry: Entry) -> Result<&'static Definition, BenchError> {
         plots: plots.leak(),
         paper: paper.leak(),
     })))
+}
+
+/// The values of a text of published values; a line with a wrong number of values has none.
+fn published_rows(text: &str) -> Vec<(String, String, f64)> {
+    let split = |line: &'_ str| {
+        let (parameters, metrics) = line.split_once(" : ").unwrap_or_default();
+        [parameters, metrics].map(|half| half.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let mut lines = text.lines();
+    let [parameters, metrics] = split(lines.next().unwrap_or_default());
+    let mut values = Vec::new();
+    for [of, numbers] in lines.map(split) {
+        let pairs = parameters.iter().zip(&of).map(|(name, value)| format!("{name}={value}"));
+        let of = pairs.collect::<Vec<_>>().join("; ");
+        let numbers = metrics.iter().zip(numbers);
+        values.extend(
+            numbers.filter_map(|(name, number)| Some((of.clone(), name.clone(), number.parse().ok()?))),
+        );
+    }
+    values
 }
 
 fn in_experiment(name: &str, error: &BenchError) -> BenchError {

@@ -1,6 +1,8 @@
 //! Keys of stores, tables and filters, and queries by name: integers, sensor events, texts, strings of one length, file paths, and keys
 //! of tenants. Key sets are those of `tamis-workload` (such as `uniform`, `domains`), `books` (integers, most of them small), `events`,
 //! `paths`, `tenants`, and `strings_N` and `normal_strings_N` (random strings of N bytes; the first bytes of the second are normal).
+//! Of `half_integers` and `half_emails`, half of the generated keys are stored, and queries begin at any of them (Figure 3 of the SuRF paper).
+//! `published_SET` is a set of integers of `tamis-workload` without integers that are left out: with the seed 42 the published input.
 //!
 //! Names of queries: those of `tamis-workload` (such as `uniform_r32`, `split`, `points`), and
 //!
@@ -17,6 +19,7 @@
 //! | `span_P` | spans of events, of which P percent are empty |
 //! | `after_N` | from an absent text to the same text with the byte N |
 //! | `padded` | from an absent text to the same text, padded with zeros to 253 bytes, plus up to 2^30 |
+//! | `any_points`, `any_ranges` | Zipfian keys of a `half_` set, stored or not, and ranges from there, many of them with a key |
 //! | `directories` | prefixes: directories without a file |
 //! | `between` | ranges from one file path to the next one, without both |
 
@@ -24,7 +27,8 @@ use std::{collections::BTreeSet, str::FromStr as _};
 
 use tamis_filter::{KeyRange, auto::QueryKind};
 use tamis_workload::{
-    EventQuerySet, Events, KeySet as Integers, QuerySet, SplitMix64, TextQuerySet, TextSet, absent_texts,
+    EventQuerySet, Events, KeySet as Integers, QuerySet, ScrambledZipfian, SplitMix64, TextQuerySet, TextSet,
+    absent_texts,
 };
 
 use tamis_bench::BenchError;
@@ -35,6 +39,10 @@ const DRAWS_PER_QUERY: usize = 400;
 const EVENT_GAP: f64 = 1e5;
 /// The longest domain name.
 const PADDED_BYTES: usize = 253;
+/// The number of stored integers of the SuRF paper, and the length of its ranges. With fewer integers ranges are longer, so that the share
+/// of empty ranges stays the same.
+const PAPER_STORED: f64 = 5e7;
+const PAPER_LENGTH: f64 = (1_u64 << 37) as f64;
 const TENANT_COUNT: usize = 200;
 /// A month in milliseconds, and its begin.
 const MONTH: u64 = 30 * 86_400_000;
@@ -92,6 +100,12 @@ pub(super) enum Keys {
         tenants: Vec<u64>,
         keys: BTreeSet<(u64, u64)>,
     },
+    /// Half of these keys are stored.
+    Halves {
+        all: Vec<Vec<u8>>,
+        keys: Vec<Vec<u8>>,
+        are_integers: bool,
+    },
 }
 
 impl Keys {
@@ -100,17 +114,19 @@ impl Keys {
     /// # Errors
     /// [`BenchError::Other`] for an unknown kind.
     pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
+        // Others of the same distribution are drawn, too.
+        let (name, spare) = name.strip_prefix("published_").map_or((name, count / 4), |name| (name, 0));
         let named = Integers::ALL.into_iter().find(|set| set.name() == name);
         // Of `books` only queries are drawn that need no set.
         if let Some(set) = named.or((name == "books").then_some(Integers::Uniform)) {
             let mut random = SplitMix64::new(seed ^ 0x6f74_6865_7273);
             let (mut keys, mut others) = (Vec::new(), Vec::new());
             let drawn = match named {
-                Some(set) => set.generate(count + count / 4, seed),
-                None => skewed(count + count / 4, seed),
+                Some(set) => set.generate(count + spare, seed),
+                None => skewed(count + spare, seed),
             };
             let mut left = drawn.len();
-            // Each integer is a key with probability 4/5; `count` of them are keys.
+            // Each integer is a key with the same probability; `count` of them are keys.
             for integer in drawn {
                 if random.below(left as u64) < (count - keys.len()) as u64 {
                     keys.push(integer);
@@ -136,6 +152,7 @@ impl Keys {
             }
             "paths" => Ok(paths(count, seed)),
             "tenants" => Ok(tenants(count, seed)),
+            "half_integers" | "half_emails" => Ok(halves(name == "half_integers", count, seed)),
             _ => Err(BenchError::other(format!("unknown keys: {name}"))),
         }
     }
@@ -145,13 +162,13 @@ impl Keys {
         match self {
             Self::Integers { keys, .. } => keys.iter().map(|key| key.to_be_bytes().to_vec()).collect(),
             Self::Events(events) => events.iter().map(|event| pair(*event)).collect(),
-            Self::Texts(_, keys) | Self::Strings(_, keys) => keys.clone(),
+            Self::Texts(_, keys) | Self::Strings(_, keys) | Self::Halves { keys, .. } => keys.clone(),
             Self::Paths { keys, .. } => keys.iter().cloned().collect(),
             Self::Tenants { keys, .. } => keys.iter().map(|key| pair(*key)).collect(),
         }
     }
 
-    /// Queries of a kind; all but those of `span_P` are empty. Queries of different seeds have the same distribution.
+    /// Queries of a kind; all but those of `span_P` and `any_` are empty. Queries of different seeds have the same distribution.
     ///
     /// # Errors
     /// [`BenchError::Other`] for an unknown kind, and for keys that leave no room for such queries.
@@ -176,6 +193,9 @@ impl Keys {
             Self::Strings(length, keys) => string_queries(keys, *length, kind, count, seed),
             Self::Paths { keys, directories } => path_queries(keys, directories, kind, count, seed),
             Self::Tenants { tenants, keys } => tenant_queries(tenants, keys, kind, count, seed),
+            Self::Halves { all, keys, are_integers } => {
+                Ok(half_queries(all, (keys.len(), *are_integers), kind == "any_points", count, seed))
+            }
         }
     }
 }
@@ -529,4 +549,44 @@ fn tenant_queries(
         is_empty.then(|| OwnedQuery::closed(pair((tenant, first)), pair((tenant, last))))
     });
     queries.ok_or_else(|| no_room(kind))
+}
+
+/// Integers or addresses, of which half are stored.
+fn halves(are_integers: bool, count: usize, seed: u64) -> Keys {
+    let mut random = SplitMix64::new(seed);
+    let all = if are_integers {
+        let integers: BTreeSet<u64> = (0..count).map(|_| random.next_u64()).collect();
+        integers.into_iter().map(|key| key.to_be_bytes().to_vec()).collect()
+    } else {
+        TextSet::Emails.generate(count, seed)
+    };
+    let keys = all.iter().filter(|_| random.below(2) == 0).cloned().collect();
+    Keys::Halves { all, keys, are_integers }
+}
+
+/// Points, ranges of integers from `K + L` to `K + 2 L`, or ranges of addresses to the address with its last byte incremented; keys are
+/// chosen as in YCSB workload C.
+fn half_queries(
+    all: &[Vec<u8>],
+    (stored_count, are_integers): (usize, bool),
+    are_points: bool,
+    count: usize,
+    seed: u64,
+) -> Vec<OwnedQuery> {
+    let (zipf, mut random) = (ScrambledZipfian::new(all.len() as u64), SplitMix64::new(seed));
+    let length = (PAPER_LENGTH * PAPER_STORED / stored_count.max(1) as f64) as u64;
+    let query = |_| {
+        let key = all.get(zipf.draw(&mut random) as usize)?.clone();
+        let bounds = |start: u64| [1, 2].map(|times: u64| start.saturating_add(length.saturating_mul(times)));
+        let mut upper = key.clone();
+        if !are_points && are_integers {
+            let [lower, upper] = bounds(u64::from_be_bytes(*key.first_chunk()?)).map(u64::to_be_bytes);
+            return Some(OwnedQuery::closed(lower.to_vec(), upper.to_vec()));
+        }
+        if !are_points && let Some(last) = upper.last_mut() {
+            *last = last.saturating_add(1);
+        }
+        Some(OwnedQuery::closed(key, upper))
+    };
+    (0..count).filter_map(query).collect()
 }

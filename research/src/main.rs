@@ -10,6 +10,7 @@ mod definitions;
 mod end_to_end;
 mod filters;
 mod forms;
+mod index;
 mod inputs;
 mod layouts;
 mod limits;
@@ -18,7 +19,6 @@ mod proteus;
 mod runs;
 mod sorted_view;
 mod stores;
-mod surf;
 #[cfg(test)]
 mod tests;
 mod words;

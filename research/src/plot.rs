@@ -232,7 +232,7 @@ impl Panel<'_> {
         }
         let lines = distinct(self.all, |row| label(row, self.plot.series));
         for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-            let mut places = self.positions(line);
+            let mut places: Vec<_> = self.rows_of(line).filter_map(|row| self.place(row)).collect();
             if places.is_empty() {
                 continue;
             }
@@ -263,16 +263,11 @@ impl Panel<'_> {
     fn cells(&self) -> Vec<Rectangle<(f64, f64)>> {
         let heat = |row: &MeasuredRow| row.get(self.plot.heat).and_then(Value::as_number);
         let most = self.all.iter().filter_map(heat).fold(0.0, f64::max);
-        let (widths, heights): (Vec<f64>, Vec<f64>) = self
-            .all
-            .iter()
-            .filter_map(|row| {
-                Some((self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?)))
-            })
-            .unzip();
+        let (widths, heights): (Vec<f64>, Vec<f64>) =
+            self.all.iter().filter_map(|row| self.place(row)).unzip();
         let (width, height) = (min_distance(widths) / 2.0, min_distance(heights) / 2.0);
         let cell = |row: &MeasuredRow| {
-            let (x, y) = (self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?));
+            let (x, y) = self.place(row)?;
             // The square root makes small values distinguishable. Dark is low.
             let share = if most > 0.0 { (heat(row)? / most).max(0.0).sqrt() } else { 0.0 };
             let shade = |dark: f64, light: f64| (dark + (light - dark) * share) as u8;
@@ -282,22 +277,23 @@ impl Panel<'_> {
         self.rows.iter().filter_map(cell).collect()
     }
 
-    fn positions(&self, line: &str) -> Vec<(f64, f64)> {
-        let own = self.rows.iter().filter(|row| label(row, self.plot.series) == line);
-        let place = |row: &MeasuredRow| {
-            Some((self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?)))
-        };
-        own.filter_map(place).collect()
+    /// The position of a row.
+    fn place(&self, row: &MeasuredRow) -> Option<(f64, f64)> {
+        Some((self.x.position(row.get(self.plot.x)?), self.y.position(row.get(self.plot.y)?)))
+    }
+
+    /// The rows of a line.
+    fn rows_of(&self, line: &str) -> impl Iterator<Item = &MeasuredRow> {
+        self.rows.iter().filter(move |row| label(row, self.plot.series) == line)
     }
 
     /// The published figures of a line of this panel.
     fn paper_positions(&self, line: &str) -> Vec<(f64, f64)> {
-        let own = self.rows.iter().filter(|row| label(row, self.plot.series) == line);
         let place = |row: &MeasuredRow| {
             let of_row = |published: &&Published| published.metric == self.plot.y && published.is_of(row);
             let figure = self.definition.paper.iter().find(of_row)?;
             Some((self.x.position(row.get(self.plot.x)?), self.y.position(&Value::from(figure.value))))
         };
-        own.filter_map(place).collect()
+        self.rows_of(line).filter_map(place).collect()
     }
 }

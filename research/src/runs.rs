@@ -2,7 +2,9 @@
 
 use tamis_bench::{BenchError, Context, Point, Row, Size, Value};
 
-use crate::{auto, automatic_parts, bloom, end_to_end, filters, layouts, limits, proteus, sorted_view, surf};
+use crate::{
+    auto, automatic_parts, bloom, end_to_end, filters, index, layouts, limits, proteus, sorted_view,
+};
 
 /// A kind of run.
 #[derive(Clone, Copy)]
@@ -21,16 +23,12 @@ const fn run(name: &'static str, measure: fn(&Point, &mut Context<'_>) -> Result
 const RUNS: &[Run] = &[
     // Filters in memory.
     run("filters", filters::measure),
-    Run { values: surf::figures::suffixes, ..run("surf-filters", surf::figures::measure) },
-    run("probe-times", auto::probe_times::measure),
-    // Next to the programs of the authors.
-    Run { values: surf::reference::inputs, ..run("surf-reference", surf::reference::measure) },
-    run("proteus-reference", proteus::words::measure),
+    run("probe-times", filters::measure_probes),
     // The model of Proteus.
-    Run { values: proteus::accuracy::lengths, ..run("modelled-filters", proteus::accuracy::measure) },
-    run("modelling", proteus::modelling::measure),
+    Run { values: proteus::lengths, ..run("modelled-filters", proteus::measure) },
+    run("modelling", proteus::measure_steps),
     // The trie as an index.
-    run("index", surf::index::measure),
+    run("index", index::measure),
     // The choice of filters.
     Run { values: auto::accuracy::keys_and_queries, ..run("chosen-filters", auto::accuracy::measure) },
     Run { values: auto::accuracy::keys_and_queries, ..run("candidates", auto::candidates::measure) },
@@ -44,8 +42,8 @@ const RUNS: &[Run] = &[
     run("construction", end_to_end::construction::measure),
     run("automatic-parts", automatic_parts::measure),
     // Views and layouts.
-    run("viewed-tables", sorted_view::figures::measure),
-    run("view-sizes", sorted_view::sizes::measure),
+    run("viewed-tables", sorted_view::measure),
+    run("view-sizes", sorted_view::measure_sizes),
     run("layout-seeks", layouts::figures::measure_reads),
     run("layout-load", layouts::figures::measure_load),
     run("layout-updates", layouts::figures::measure_updates),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use tamis_bench::{Catalog, MeasuredRow, Needs, RunOptions, Silent, Size, Value, run};
+use tamis_bench::{Catalog, Fields, MeasuredRow, Needs, RunOptions, Silent, Size, Value, run};
 
 use super::definitions::catalog;
 
@@ -50,6 +50,23 @@ fn every_full_point_has_needs() {
     for definition in EXPERIMENTS.all() {
         for point in (definition.points)(Size::Full) {
             assert_ne!(point.needs(), Needs::default(), "{}: {point}", definition.name);
+        }
+    }
+}
+
+/// The values of the programs of the authors are those of points.
+#[test]
+fn published_values_have_a_point() {
+    for (name, count) in
+        [("surf-reference", 4 * 247), ("proteus-reference-words", 4 * 8), ("rosetta-reference", 100)]
+    {
+        let definition = EXPERIMENTS.find(name).unwrap();
+        assert_eq!(definition.paper.len(), count, "{name}");
+        let row =
+            |point| MeasuredRow { point, metrics: Fields::default(), digest: String::new(), seconds: 0.0 };
+        let rows: Vec<MeasuredRow> = (definition.points)(Size::Full).into_iter().map(row).collect();
+        for published in definition.paper {
+            assert!(rows.iter().any(|row| published.is_of(row)), "{name}: {published:?}");
         }
     }
 }
@@ -174,9 +191,10 @@ fn stores_of_the_papers_and_chosen_filters_are_measured() {
 fn experiments_on_surf_run_with_the_small_size() {
     for (experiment, name, value) in [
         ("surf-reference", "family", "surf-real:bits=4"),
+        ("rosetta-reference", "family", "rosetta"),
         ("surf-index", "keys", "emails"),
-        ("surf-figure-3", "variant", "real"),
-        ("surf-figure-4", "variant", "bloom"),
+        ("surf-figure-3", "family", "surf-real:bits=4"),
+        ("surf-figure-4", "family", "bloom"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let only = vec![(name.to_owned(), value.to_owned())];

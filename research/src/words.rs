@@ -1,4 +1,4 @@
-//! The word list of the reference programs, its keys and queries, and the calibration unit of their times.
+//! The word list of the reference programs, its keys and queries.
 
 use std::path::Path;
 
@@ -14,14 +14,6 @@ const WORD_FILE: &str = "/usr/share/dict/american-english-insane";
 
 /// The reason in the row if the list is not installed.
 pub(super) const MISSING: &str = "the word list is not installed; install the package wamerican-insane";
-
-/// Number of keys of the calibration unit for words, as for the reference programs.
-pub(super) const UNIT_KEY_COUNT: usize = 1_000_000;
-
-/// The calibration unit on the machine of the reference figures.
-pub(super) const fn reference_unit_ns(key_count: u64) -> f64 {
-    if key_count > 3_000_000 { 540.0 } else { 160.0 }
-}
 
 /// Builds a key set from sorted keys.
 pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<KeySet, BenchError> {
@@ -48,40 +40,28 @@ pub(super) fn words() -> Result<(Lines, Lines), BenchError> {
     Ok((every_second(0), every_second(1)))
 }
 
-/// Builds empty queries: points, or ranges from a word to the word with its last byte incremented. All keys are stored.
-pub(super) fn words_input(keys: &Lines, queries: &Lines, query_set: &str) -> Result<FilterInput, BenchError> {
-    let mut ranges = Ranges::default();
+/// One query in this many is in a sample; the others are measured. (The sample of the reference is unknown.)
+const QUERIES_PER_SAMPLE: usize = 16;
+
+/// The first words, and their queries without a key: points, or ranges from a word to the word with its last byte incremented. All keys
+/// and the other queries must not be rejected.
+pub(super) fn sampled_input(key_count: usize, query_set: &str) -> Result<FilterInput, BenchError> {
+    let (mut keys, mut words) = words()?;
+    keys.truncate(key_count);
+    words.truncate(key_count);
+    let (mut queries, mut samples) = (Ranges::default(), Ranges::default());
     let mut present: Ranges = keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();
-    for word in queries {
+    for word in words {
         let mut upper = word.clone();
         if query_set == "words_ranges" {
             upper.iter_mut().next_back().into_iter().for_each(|last| *last = last.saturating_add(1));
         }
-        let behind = keys.get(keys.partition_point(|key| key < word));
-        let target = if behind.is_some_and(|key| *key <= upper) { &mut present } else { &mut ranges };
-        target.push(word, &upper);
+        let behind = keys.get(keys.partition_point(|key| *key < word));
+        let is_sample = (queries.len() + samples.len()).is_multiple_of(QUERIES_PER_SAMPLE);
+        match behind.is_some_and(|key| *key <= upper) {
+            true => present.push(&word, &upper),
+            false => if is_sample { &mut samples } else { &mut queries }.push(&word, &upper),
+        }
     }
-    Ok(FilterInput {
-        keys: key_set(keys.iter().map(Vec::as_slice))?.into(),
-        queries: ranges,
-        samples: Ranges::default(),
-        present,
-    })
-}
-
-/// One query in this many is in a sample; the others are measured. (The sample of the reference is unknown.)
-const QUERIES_PER_SAMPLE: usize = 16;
-
-/// The first words, their queries, and a separate sample of queries.
-pub(super) fn sampled_input(key_count: usize, query_set: &str) -> Result<FilterInput, BenchError> {
-    let (mut keys, mut queries) = words()?;
-    keys.truncate(key_count);
-    queries.truncate(key_count);
-    let whole = words_input(&keys, &queries, query_set)?;
-    let (mut queries, mut samples) = (Ranges::default(), Ranges::default());
-    for (number, (lower, upper)) in whole.queries.iter().enumerate() {
-        let target = if number % QUERIES_PER_SAMPLE == 0 { &mut samples } else { &mut queries };
-        target.push(lower, upper);
-    }
-    Ok(FilterInput { queries, samples, ..whole })
+    Ok(FilterInput { keys: key_set(keys.iter().map(Vec::as_slice))?.into(), queries, samples, present })
 }

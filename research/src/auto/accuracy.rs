@@ -64,11 +64,7 @@ pub(super) struct Input {
 
 impl Input {
     /// The input that points share.
-    pub(super) fn shared(
-        name: &str,
-        count: usize,
-        context: &mut Context<'_>,
-    ) -> Result<Arc<Self>, BenchError> {
+    fn shared(name: &str, count: usize, context: &mut Context<'_>) -> Result<Arc<Self>, BenchError> {
         context.input(&format!("{count} keys {name}"), |context| {
             let keys = Keys::generate(name, count, context.seed())?;
             let set = key_set(keys.encoded().iter().map(Vec::as_slice))?.into();
@@ -98,7 +94,7 @@ impl Input {
     }
 
     /// Queries of a kind; of the mix as many of each kind, alternating.
-    pub(super) fn queries(
+    fn queries(
         &self,
         (name, kind): (&str, &str),
         count: usize,
@@ -146,27 +142,41 @@ fn fixed_families() -> Vec<String> {
     sized.chain(unsized_families.map(str::to_owned)).collect()
 }
 
-/// The queries of a point, its sample, and the measured families.
+/// The keys of a point, its sample and its queries.
+pub(super) struct Case {
+    pub(super) input: Arc<Input>,
+    pub(super) sample: Vec<OwnedQuery>,
+    pub(super) queries: Vec<OwnedQuery>,
+}
+
+impl Case {
+    pub(super) fn of(point: &Point, keys: &str, context: &mut Context<'_>) -> Result<Self, BenchError> {
+        let (kind, count) = (point.text("queries")?, point.integer("count")? as usize);
+        let sample_count = context.size().pick(400, 4_000, 4_000);
+        let input = Input::shared(keys, point.integer("entries")? as usize, context)?;
+        let sample = input.queries((keys, kind), sample_count, context.seed() + 1)?;
+        let queries = input.queries((keys, kind), count, context.seed() + 2)?;
+        Ok(Self { input, sample, queries })
+    }
+}
+
+/// The case of a point, and the measured families.
 struct Families {
-    sample: Vec<OwnedQuery>,
-    queries: Vec<OwnedQuery>,
+    case: Case,
     fixed: Vec<(String, Measured)>,
 }
 
-fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<Families, BenchError> {
-    let (name, kind) = (point.text("keys")?, point.text("queries")?);
-    let count = point.integer("count")? as usize;
-    let sample_count = context.size().pick(400, 4_000, 4_000);
-    let queries = input.queries((name, kind), count, context.seed() + 2)?;
-    let mut sample = Vec::new();
-    if point.text("sample")? != "no" {
-        sample = input.queries((name, kind), sample_count, context.seed() + 1)?;
+fn families(point: &Point, context: &mut Context<'_>) -> Result<Families, BenchError> {
+    let mut case = Case::of(point, point.text("keys")?, context)?;
+    if point.text("sample")? == "no" {
+        case.sample.clear();
     }
+    let Case { input, sample, queries } = &case;
     let names = fixed_families();
     let mut fixed = Vec::new();
     for (number, text) in names.iter().enumerate() {
         context.progress(number as f64 / names.len() as f64)?;
-        let measured = measure_filters(&input.set, &parts(text)?, &sample, &queries);
+        let measured = measure_filters(&input.set, &parts(text)?, sample, queries);
         // Some families cannot be built for all keys, or within the memory.
         if let Ok(measured) = measured
             && measured.bits_per_key <= BITS * 1.01 + 1_024.0 / input.set.len() as f64
@@ -174,7 +184,7 @@ fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<F
             fixed.push((text.clone(), measured));
         }
     }
-    Ok(Families { sample, queries, fixed })
+    Ok(Families { case, fixed })
 }
 
 pub(super) fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchError> {
@@ -184,17 +194,17 @@ pub(super) fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchE
 
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let (name, kind) = (point.text("keys")?, point.text("queries")?);
-    let entries = point.integer("entries")? as usize;
-    let input = Input::shared(name, entries, context)?;
+    let entries = point.integer("entries")?;
     let sample = point.text("sample")?;
     let label = format!("families {name} {kind} {entries} {}", if sample == "no" { "no" } else { "yes" });
-    let families: Arc<Families> = context.input(&label, |context| families(point, &input, context))?;
+    let families: Arc<Families> = context.input(&label, |context| families(point, context))?;
+    let Case { input, sample: known, queries } = &families.case;
     let prices = prices(point)?;
-    let sampled = sampled(&families.sample);
+    let sampled = sampled(known);
     let effort = if sample == "yes" { Effort::Background } else { Effort::Write };
     let request = request(&sampled, prices, BITS, effort);
     let choice = choose(&input.set, &request);
-    let chosen = measure_filters(&input.set, &choice.chosen.parts, &families.sample, &families.queries)?;
+    let chosen = measure_filters(&input.set, &choice.chosen.parts, known, queries)?;
     let cost = |measured: &Measured| measured.cost_ns(&prices);
     let best = families.fixed.iter().min_by(|left, right| cost(&left.1).total_cmp(&cost(&right.1)));
     let Some((best_name, best)) = best else {

@@ -10,7 +10,7 @@ use tamis_filter::{
 };
 
 use super::{
-    accuracy::{self, BITS, Input},
+    accuracy::{self, BITS, Case},
     measured::{measure as measure_filters, request, sampled, text_of},
 };
 
@@ -39,12 +39,7 @@ fn has(parts: &[Part], families: &[Family]) -> bool {
 }
 
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
-    let (name, kind) = (point.text("keys")?, point.text("queries")?);
-    let (entries, count) = (point.integer("entries")? as usize, point.integer("count")? as usize);
-    let input = Input::shared(name, entries, context)?;
-    let queries = input.queries((name, kind), count, context.seed() + 2)?;
-    let sample_count = context.size().pick(400, 4_000, 4_000);
-    let sample = input.queries((name, kind), sample_count, context.seed() + 1)?;
+    let Case { input, sample, queries } = Case::of(point, point.text("keys")?, context)?;
     let prices = accuracy::prices(point)?;
     let ranked = rank(&input.set, &request(&sampled(&sample), prices, BITS, Effort::Background));
     let cost = |scored: &Scored| -> Result<f64, BenchError> {

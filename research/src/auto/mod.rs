@@ -3,5 +3,4 @@
 pub(crate) mod accuracy;
 pub(crate) mod candidates;
 mod measured;
-pub(crate) mod probe_times;
 pub(crate) mod strings;

@@ -6,7 +6,7 @@
 use tamis_filter::auto::{Effort, Prices, choose};
 
 use super::{
-    accuracy::Input,
+    accuracy::Case,
     measured::{measure as measure_filters, parts, request, sampled, text_of},
 };
 use tamis_bench::{BenchError, Context, Point, Row};
@@ -17,12 +17,8 @@ const BITS: f64 = 14.0;
 const AUTO: &str = "auto";
 const KEYS: &str = "paths";
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
-    let (kind, filters) = (point.text("queries")?, point.text("filters")?);
-    let (entries, count) = (point.integer("entries")? as usize, point.integer("count")? as usize);
-    let sample_count = context.size().pick(400, 4_000, 4_000);
-    let input = Input::shared(KEYS, entries, context)?;
-    let sample = input.queries((KEYS, kind), sample_count, context.seed() + 1)?;
-    let queries = input.queries((KEYS, kind), count, context.seed() + 2)?;
+    let filters = point.text("filters")?;
+    let Case { input, sample, queries } = Case::of(point, KEYS, context)?;
     let chosen = if filters == AUTO {
         let sampled = sampled(&sample);
         choose(&input.set, &request(&sampled, Prices::default(), BITS, Effort::Background)).chosen.parts

@@ -11,11 +11,12 @@
 
 use std::{hint::black_box, sync::Arc};
 
-use tamis::{Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis::{Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics};
 use tamis_filter::Digester;
 use tamis_workload::SplitMix64;
 
 use super::{cost_model::CostModel, murmur::murmur_hash_64a};
+use crate::stores::put_all;
 use tamis_bench::filter::median;
 use tamis_bench::{BenchError, Context, OperationDigest, Point, Row};
 
@@ -30,8 +31,6 @@ const BLOCK_LOOKUPS: usize = 1000;
 const CACHED_KEYS: usize = 16;
 /// Lookups of present and of absent keys to measure the time of a read; a twentieth of it with direct reads.
 const READ_LOOKUPS: usize = 20_000;
-/// Size of a write batch.
-const BATCH_BYTES: usize = 1 << 20;
 /// Size of the cache in addition to filters and indexes.
 const CACHE_BYTES: u64 = 1 << 20;
 
@@ -106,33 +105,25 @@ fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> 
         .level0_runs(64)
         .filters(Filters::bits(shape.bits_per_key as f32));
     let keyspace = db.create_keyspace("levels", options)?;
-    let mut random = SplitMix64::new(context.seed());
-    let (mut number, mut key) = (0, Vec::new());
+    let (mut number, seed) = (0, context.seed());
     // The deepest level first: a later flush is newer.
-    for (level, size) in shape.level_sizes().into_iter().enumerate().rev() {
-        let mut batch = WriteBatch::new();
-        let mut bytes = 0;
+    for size in shape.level_sizes().into_iter().rev() {
         // Every level spans the whole key range.
         for border in [0x00, 0xff] {
-            batch.put(&keyspace, vec![border; shape.key_bytes], b"border")?;
+            keyspace.put(vec![border; shape.key_bytes], b"border")?;
         }
-        for _ in 0..size {
-            key.clear();
-            shape.key(number, context.seed(), &mut key);
-            number += 1;
-            let value: Vec<u8> = std::iter::repeat_with(|| random.next_u64() as u8)
-                .take(shape.entry_bytes.saturating_sub(shape.key_bytes))
-                .collect();
-            batch.put(&keyspace, &key, &value)?;
-            bytes += key.len() + value.len();
-            if bytes >= BATCH_BYTES {
-                db.write(std::mem::take(&mut batch))?;
-                bytes = 0;
-            }
-        }
-        db.write(batch)?;
+        let key = |place: usize| {
+            let mut key = Vec::new();
+            shape.key(number + place as u64, seed, &mut key);
+            key
+        };
+        let value_bytes = shape.entry_bytes.saturating_sub(shape.key_bytes);
+        let put = |context: &mut Context<'_>| {
+            put_all((&db, &keyspace), (0..size as usize).map(key), value_bytes, context)
+        };
+        context.part(0.0..0.5, put)?;
         db.flush()?;
-        context.progress(0.5 / f64::from(level as u32 + 1))?;
+        number += size;
     }
     let entry_count: u64 = shape.level_sizes().iter().sum();
     // Filters, and one index entry per block.
@@ -300,18 +291,20 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
     let lookups = Block::draw(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
-    let read_lookups = ReadLookups::new(&shape, context.seed());
+    let read_count = if is_direct { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
+    let of = |present_percent| Block::draw(&Shape { present_percent, ..shape }, context.seed(), read_count);
+    let read_lookups = [of(0), of(100)];
     let opening_count = if is_direct { 1 } else { OPENING_COUNT };
     let mut measured = Measured::default();
-    let mut read_ns = Vec::new();
+    let mut read_times = Vec::new();
     for opening in 0..opening_count {
         let db = Db::open_with(loaded.folder.path(), options.clone())?;
         let keyspace = db.keyspace("levels")?;
         measure_variants(context, &shape, &db, &keyspace, &lookups, &mut measured)?;
-        read_ns.push(read_lookups.read_ns(context, &keyspace)?);
+        read_times.push(read_ns(context, &keyspace, &read_lookups)?);
         context.progress(0.5 + 0.5 * (opening + 1) as f64 / opening_count as f64)?;
     }
-    row(context, &shape, &lookups, opening_count * ROUND_COUNT, measured, median(&mut read_ns))
+    row(context, &shape, &lookups, opening_count * ROUND_COUNT, measured, median(&mut read_times))
 }
 
 /// The row of a point: the measurements and the values of the cost model.
@@ -369,40 +362,30 @@ fn row(
         .with_digest(digest.finish()))
 }
 
-/// Lookups that measure the time of a read.
-struct ReadLookups {
-    absent: Vec<Block>,
-    present: Vec<Block>,
-}
-
-impl ReadLookups {
-    fn new(shape: &Shape, seed: u64) -> Self {
-        let count = if shape.device == "direct" { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
-        let of = |present_percent| Block::draw(&Shape { present_percent, ..*shape }, seed, count);
-        Self { absent: of(0), present: of(100) }
-    }
-
-    /// Nanoseconds that a read adds to a lookup: the difference between lookups of present and of absent keys, both with sharing.
-    /// It includes the search in the index and the block, and the copy of the value.
-    fn read_ns(&self, context: &Context<'_>, keyspace: &Keyspace) -> Result<f64, BenchError> {
-        // An untimed pass first, to load the mapped pages.
-        warm_up(keyspace, &self.present)?;
-        let timed = |block: &Block, wanted: usize| -> Result<f64, BenchError> {
-            let start = context.clock().now();
-            let found = look_up_block(keyspace, block, ExtraDigests::None)?;
-            let time = context.clock().now() - start;
-            if found != wanted as u64 {
-                return Err(BenchError::other(format!("found {found} keys, expected {wanted}")));
-            }
-            Ok(time.as_nanos() as f64 / block.asked.len().max(1) as f64)
-        };
-        let mut differences = Vec::new();
-        for (absent, present) in self.absent.iter().zip(&self.present) {
-            let absent_ns = timed(absent, 0)?;
-            differences.push(timed(present, present.asked.len())? - absent_ns);
+/// Nanoseconds that a read adds to a lookup: the difference between lookups of present and of absent keys, both with sharing.
+/// It includes the search in the index and the block, and the copy of the value.
+fn read_ns(
+    context: &Context<'_>,
+    keyspace: &Keyspace,
+    [absent, present]: &[Vec<Block>; 2],
+) -> Result<f64, BenchError> {
+    // An untimed pass first, to load the mapped pages.
+    warm_up(keyspace, present)?;
+    let timed = |block: &Block, wanted: usize| -> Result<f64, BenchError> {
+        let start = context.clock().now();
+        let found = look_up_block(keyspace, block, ExtraDigests::None)?;
+        let time = context.clock().now() - start;
+        if found != wanted as u64 {
+            return Err(BenchError::other(format!("found {found} keys, expected {wanted}")));
         }
-        Ok(median(&mut differences).max(0.0))
+        Ok(time.as_nanos() as f64 / block.asked.len().max(1) as f64)
+    };
+    let mut differences = Vec::new();
+    for (absent, present) in absent.iter().zip(present) {
+        let absent_ns = timed(absent, 0)?;
+        differences.push(timed(present, present.asked.len())? - absent_ns);
     }
+    Ok(median(&mut differences).max(0.0))
 }
 
 /// Checks that the store computes one digest per lookup. Keys between two tables of a run need none.

@@ -154,12 +154,12 @@ pub(super) fn run(
     let nanoseconds = (context.clock().now() - before.1).as_nanos() as f64;
     let after = db.statistics();
     let count = queries.len().max(1) as f64;
-    let since = |of: fn(&Statistics) -> u64| (of(&after) - of(&before.0)) as f64;
-    let (false_positives, rejected) = (since(false_positives), since(rejected));
+    let since = |of: fn(&ReadStatistics) -> u64| (of_reads(&after, of) - of_reads(&before.0, of)) as f64;
+    let (false_positives, rejected) = (since(|reads| reads.false_positives), since(|reads| reads.rejected));
     Ok(Costs {
         nanoseconds: nanoseconds / count,
-        blocks_read: since(|statistics| of_reads(statistics, |reads| reads.blocks_read)) / count,
-        blocks_used: since(|statistics| of_reads(statistics, ReadStatistics::blocks)) / count,
+        blocks_read: since(|reads| reads.blocks_read) / count,
+        blocks_used: since(ReadStatistics::blocks) / count,
         found: found as f64 / count,
         false_positive_rate: false_positives / (false_positives + rejected).max(1.0),
     })
@@ -169,24 +169,6 @@ pub(super) fn run(
 fn of_reads(statistics: &Statistics, of: fn(&ReadStatistics) -> u64) -> u64 {
     let levels = statistics.reads.iter();
     levels.flat_map(|level| [&level.points, &level.ranges, &level.prefixes, &level.seeks]).map(of).sum()
-}
-
-fn rejected(statistics: &Statistics) -> u64 {
-    statistics
-        .reads
-        .iter()
-        .map(|level| level.points.rejected + level.ranges.rejected + level.prefixes.rejected)
-        .sum()
-}
-
-fn false_positives(statistics: &Statistics) -> u64 {
-    statistics
-        .reads
-        .iter()
-        .map(|level| {
-            level.points.false_positives + level.ranges.false_positives + level.prefixes.false_positives
-        })
-        .sum()
 }
 
 /// Replaces the filters of all tables for the sampled queries: by a given one, by none, or by those that the store chooses.

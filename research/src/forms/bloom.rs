@@ -28,27 +28,17 @@ pub(crate) enum Scheme {
 }
 
 impl Scheme {
-    pub(super) const ALL: [Self; 5] = [
-        Self::DoubleHashing,
-        Self::SevenOfDoubleHashing,
-        Self::IndependentDigests,
-        Self::RotatedDigest,
-        Self::UnitsOfTwoDigests,
+    /// All schemes, with the values of the parameter `family`.
+    pub(super) const ALL: [(Self, &str); 5] = [
+        (Self::DoubleHashing, "bloom"),
+        (Self::SevenOfDoubleHashing, "bloom:probes=7"),
+        (Self::IndependentDigests, "independent digests"),
+        (Self::RotatedDigest, "rotated digest"),
+        (Self::UnitsOfTwoDigests, "units of two digests"),
     ];
 
-    /// The value of the parameter `family` for this scheme.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::DoubleHashing => "bloom",
-            Self::SevenOfDoubleHashing => "bloom:probes=7",
-            Self::IndependentDigests => "independent digests",
-            Self::RotatedDigest => "rotated digest",
-            Self::UnitsOfTwoDigests => "units of two digests",
-        }
-    }
-
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scheme| scheme.name() == name)
+        Self::ALL.into_iter().find(|(_, own)| *own == name).map(|(scheme, _)| scheme)
     }
 
     const fn digest_count(self) -> u32 {
@@ -167,7 +157,7 @@ impl Filter for Bloom {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        write!(target, "{}, {} bits set by a key", self.scheme.name(), self.probe_count)
+        write!(target, "{:?}, {} bits set by a key", self.scheme, self.probe_count)
     }
 
     fn verify(&self) -> Result<(), DecodeError> {

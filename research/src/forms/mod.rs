@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use tamis_bench::{
     BenchError, Context, Row,
-    filter::{FilterInput, Plan, answers, median_of_passes},
+    filter::{Calibration, FilterInput, Plan, answers, median_of_passes},
 };
 use tamis_filter::{Budget, Digester, Filter, KeySet, Probe};
 
@@ -34,11 +34,12 @@ fn build(
     Ok(None)
 }
 
-/// Measures a filter with at most so many bits per key; without a budget its parameters determine the size.
+/// Measures a filter with at most so many bits per key; without a budget its parameters determine the size. Times are compared with
+/// searches in `unit_keys` integers, by default as many as there are keys.
 pub(crate) fn measure(
-    family: &str,
-    bits_per_key: Option<f64>,
+    (family, bits_per_key): (&str, Option<f64>),
     input: &FilterInput,
+    unit_keys: Option<u64>,
     context: &Context<'_>,
 ) -> Result<Row, BenchError> {
     if let Some(filter) = build(family, bits_per_key.unwrap_or_default(), &input.keys, context.seed())? {
@@ -47,7 +48,8 @@ pub(crate) fn measure(
     let spec = family.parse()?;
     let budget = bits_per_key.map_or(Ok(Budget::BY_PARAMETERS), Budget::bits_per_key)?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget, input };
-    plan.measure(context.clock())?.into_row()
+    let calibration = Calibration::new(unit_keys.map_or(input.keys.len(), |count| count as usize));
+    plan.measure_with(context.clock(), &calibration)?.into_row()
 }
 
 /// Rate and query time of a research form, as columns of the rows of other filters. Queries are points.

@@ -9,7 +9,7 @@ fn forms_have_no_false_negatives_and_the_rate_of_the_formula() {
     let mut keys = KeySet::new();
     (0..20_000_u64).for_each(|key| keys.push(&(key * 3).to_be_bytes()).expect("sorted"));
     let digester = Digester::new(5);
-    for name in Scheme::ALL.map(Scheme::name).into_iter().chain([Fuse::NAME]) {
+    for name in Scheme::ALL.map(|(_, name)| name).into_iter().chain([Fuse::NAME]) {
         let filter = build(name, 10.0, &keys, 5).expect("possible").expect("a research form");
         assert!(keys.iter().all(|key| filter.may_contain(&Probe::new(key, &digester))), "{name}");
         let query_count = 1_000_000_u64;

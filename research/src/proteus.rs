@@ -1,16 +1,17 @@
-//! Predicted and measured rates of every design: Figure 4 of the paper.
+//! Proteus, which chooses its design from a sample: predicted and measured rates of every design (Figure 4 of the paper), and times.
 //!
 //! Each rate is predicted twice: from the measured queries, where only the model can be wrong, and from fresh samples of the
 //! same distribution, where the sampling error adds. `bound` is the allowed error of the second: 0.003 plus three standard
 //! errors of the sample.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, hint::black_box, sync::Arc};
 
-use tamis_filter::proteus::{BloomLayout, Design, Model, Prediction, Prices, ProteusBuilder, SetForm, Stage};
+use tamis::Clock as _;
+use tamis_filter::proteus::{BloomLayout, Design, Model, Prediction, Prices, ProteusBuilder, Stage};
 use tamis_filter::{AlignedBytes, AnyFilter, Budget, Digester, Family, FilterBuilder as _, Samples};
 
 use crate::filters;
-use tamis_bench::filter::{FilterInput, answers};
+use tamis_bench::filter::{Calibration, FilterInput, answers};
 use tamis_bench::{BenchError, Context, Point, Row, Size, Value};
 
 /// Bits per key, as in the paper.
@@ -100,13 +101,6 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     }
     let fpr = answers.fpr();
     let error = (fresh * (1.0 - fresh) / point.number("samples")?).sqrt();
-    let form = match design.first {
-        Stage::Set { form: SetForm::Trie, .. } => "trie",
-        Stage::Set { form: SetForm::EliasFano | SetForm::MarkedEliasFano, .. } => "elias-fano",
-        Stage::Set { form: SetForm::Bitmap, .. } => "bitmap",
-        Stage::Bloom { .. } => "bloom",
-        Stage::None => "none",
-    };
     Ok(Row::new()
         .with("fpr", fpr)
         .with("predicted_same", prediction.fpr)
@@ -119,8 +113,45 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
             (fpr - prediction.fpr).abs() <= 0.003 && (fpr - fresh).abs() <= 0.003 + 3.0 * error,
         )
         .with("is_chosen", *design == known.chosen.0)
-        .with("form", form)
+        .with("design", design.to_string())
         .with("probes", answers.probe_count as f64 / answers.query_count.max(1) as f64)
         .with("predicted_probes", prediction.probes)
         .with_digest(answers.digest))
+}
+
+/// The time of modelling and building by step: Table 2 of the paper.
+pub(crate) fn measure_steps(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let family = Family::from_name(point.text("family")?)?;
+    let input = filters::input(point, context)?;
+    let queries = input.samples.key_ranges();
+    let samples = Samples { queries: &queries };
+    let budget = Budget::bits_per_key(BITS)?;
+    let clock = context.clock();
+    let ms = |start: std::time::Duration| (clock.now() - start).as_secs_f64() * 1e3;
+
+    let start = clock.now();
+    let mut builder = ProteusBuilder::new(family, PRICES, context.seed());
+    builder.add_all(&input.keys)?;
+    let copy_ms = ms(start);
+    // A separate model copies the keys; the model of a builder does not.
+    let start = clock.now();
+    let chosen = builder.choose(budget, samples)?;
+    let model_ms = ms(start);
+    let model = Model::new(&input.keys, samples);
+    let start = clock.now();
+    black_box(model.choose(family, budget, &PRICES)?);
+    let choose_ms = ms(start);
+    let start = clock.now();
+    let mut fixed = ProteusBuilder::new(family, PRICES, context.seed()).with_design(&chosen.0);
+    fixed.add_all(&input.keys)?;
+    black_box(fixed.finish(budget, Samples::NONE)?);
+    let build_ms = ms(start);
+    Ok(Row::new()
+        .with("count_ms", (model_ms - choose_ms).max(0.0))
+        .with("choose_ms", choose_ms)
+        .with("model_ms", model_ms)
+        .with("copy_ms", copy_ms)
+        .with("build_ms", build_ms)
+        .with("calibration_ns", Calibration::new(input.keys.len()).unit_ns(clock))
+        .with("design", chosen.0.to_string()))
 }

@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, hint::black_box, ops::Bound, sync::Arc};
 
 use blart::{TreeMap, visitor::TreeStatsCollector};
 use fst::{IntoStreamer as _, Streamer as _};
-use tamis::Clock as _;
 use tamis_filter::{
     AlignedBytes,
     trie::{TrieIndex, TrieIndexBuilder},
@@ -15,47 +14,29 @@ use tamis_filter::{
 use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 
 use crate::words;
-use tamis_bench::{BenchError, Context, Point, Row};
+use tamis_bench::{
+    BenchError, Context, Point, Row,
+    filter::{Ranges, median_of_passes},
+};
 
 /// Number of searches per timed pass, at most four per key.
 const SEARCH_COUNT: usize = 300_000;
-/// Number of timed passes; the result is the median.
-const ROUND_COUNT: usize = 3;
 
 /// Sorted keys, stored keys in random order, and absent keys.
 struct Input {
     keys: Vec<Vec<u8>>,
-    stored: Searches,
-    absent: Searches,
+    stored: Ranges,
+    absent: Ranges,
 }
 
-/// The searched keys in contiguous memory: loading scattered keys would take as long as the search.
-#[derive(Default)]
-struct Searches {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Searches {
-    /// Draws keys from a list.
-    fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
-        let mut searches = Self::default();
-        for _ in 0..SEARCH_COUNT.min(4 * list.len()) {
-            let Some(key) = list.get(random.below(list.len() as u64) as usize) else { break };
-            searches.bytes.extend_from_slice(key);
-            searches.ends.push(searches.bytes.len());
-        }
-        searches
+/// Draws searched keys from a list. They are in contiguous memory: loading scattered keys would take as long as the search.
+fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Ranges {
+    let mut searches = Ranges::default();
+    for _ in 0..SEARCH_COUNT.min(4 * list.len()) {
+        let key = list.get(random.below(list.len() as u64) as usize);
+        key.into_iter().for_each(|key| searches.push(key, &[]));
     }
-
-    const fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = [0].iter().chain(&self.ends);
-        starts.zip(&self.ends).map(|(start, end)| self.bytes.get(*start..*end).unwrap_or_default())
-    }
+    searches
 }
 
 fn all_keys(kind: &str, count: usize) -> Result<Vec<Vec<u8>>, BenchError> {
@@ -89,8 +70,8 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<Input>, BenchEr
         let mut random = SplitMix64::new(context.seed());
         let keys: Vec<&Vec<u8>> = all.iter().step_by(2).collect();
         let others: Vec<&Vec<u8>> = all.iter().skip(1).step_by(2).collect();
-        let stored = Searches::draw(&mut random, &keys);
-        let absent = Searches::draw(&mut random, &others);
+        let stored = draw(&mut random, &keys);
+        let absent = draw(&mut random, &others);
         Ok(Input { stored, absent, keys: keys.into_iter().cloned().collect() })
     };
     context.input(&format!("index {kind} {count}"), of)
@@ -225,19 +206,6 @@ fn build(kind: &str, keys: &[Vec<u8>]) -> Result<Box<dyn Index>, BenchError> {
     })
 }
 
-/// Nanoseconds per item of a pass through `count` items, the median of [`ROUND_COUNT`] passes.
-fn time(context: &mut Context<'_>, count: usize, mut pass: impl FnMut()) -> Result<f64, BenchError> {
-    let mut times = Vec::new();
-    for _ in 0..ROUND_COUNT {
-        let start = context.clock().now();
-        pass();
-        times.push((context.clock().now() - start).as_nanos() as f64 / count.max(1) as f64);
-        context.progress(0.5)?;
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times.get(ROUND_COUNT / 2).copied().unwrap_or(0.0))
-}
-
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     if point.text("keys")? == "words" && !words::are_installed() {
         return Ok(Row::new().with("refused", words::MISSING));
@@ -246,27 +214,30 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let kind = point.text("index")?;
     let count = input.keys.len();
     let index = build(kind, &input.keys)?;
-    if !input.stored.iter().all(|key| index.has(key)) || input.absent.iter().any(|key| index.has(key)) {
+    let (stored, absent) =
+        (|| input.stored.iter().map(|(key, _)| key), || input.absent.iter().map(|(key, _)| key));
+    if !stored().all(|key| index.has(key)) || absent().any(|key| index.has(key)) {
         return Err(BenchError::other(format!("{kind} does not find all of its keys")));
     }
     let sum = index.sum();
     if sum != (0..count as u64).sum::<u64>() {
         return Err(BenchError::other(format!("{kind} does not iterate over all of its keys")));
     }
-    let bounds = input.absent.iter().filter_map(|key| index.lower_bound(key));
+    let bounds = absent().filter_map(|key| index.lower_bound(key));
     let digest = bounds.fold(0_u64, |sum, value| sum.wrapping_mul(31).wrapping_add(value));
-    let build_ns = time(context, count, || {
+    let time = |count: usize, pass: &dyn Fn()| median_of_passes(context.clock(), count, pass);
+    let build_ns = time(count, &|| {
         black_box(build(kind, &input.keys).is_ok());
-    })?;
-    let search_ns = time(context, input.stored.len(), || {
-        black_box(input.stored.iter().filter(|key| index.has(key)).count());
-    })?;
-    let lower_bound_ns = time(context, input.absent.len(), || {
-        black_box(input.absent.iter().filter_map(|key| index.lower_bound(key)).count());
-    })?;
-    let iterate_ns = time(context, count, || {
+    });
+    let search_ns = time(input.stored.len(), &|| {
+        black_box(stored().filter(|key| index.has(key)).count());
+    });
+    let lower_bound_ns = time(input.absent.len(), &|| {
+        black_box(absent().filter_map(|key| index.lower_bound(key)).count());
+    });
+    let iterate_ns = time(count, &|| {
         black_box(index.sum());
-    })?;
+    });
     Ok(Row::new()
         .with("key_count", count)
         .with("bytes_per_key", index.bytes() as f64 / count.max(1) as f64)

@@ -1,4 +1,5 @@
-//! Seeks, short scans and point reads in sets of tables, through a view and without one.
+//! Sorted views of sets of tables, as in Section 5.1 of the REMIX paper: seeks, short scans and point reads through a view and without one,
+//! and sizes.
 //!
 //! Each point of a view also measures the baseline on the same set with the same targets: a merge of the tables, for point reads the
 //! tables one by one with their Bloom filters. The ratio of both is the figure to compare; the paper publishes ratios in its text.
@@ -169,4 +170,46 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         .with("ratio_to_baseline", measured.mops / other.mops)
         .with("blocks_per_operation", measured.blocks)
         .with("view_bytes_per_entry", view.file_bytes() as f64 / entries.max(1) as f64))
+}
+
+/// Tables of the sets whose views are sized.
+const TABLE_COUNT: usize = 8;
+/// Bytes of a key that differ between keys.
+const DISTINCT_BYTES: usize = 8;
+
+/// A key of this length: text that keys share, then a number.
+fn key(number: u64, length: usize) -> Vec<u8> {
+    let mut key = vec![b'k'; length.saturating_sub(DISTINCT_BYTES)];
+    key.extend_from_slice(&number.to_be_bytes());
+    key.truncate(length);
+    key
+}
+
+/// Sizes of views for the key and value sizes that Table 1 of the paper takes from published workloads.
+pub(crate) fn measure_sizes(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (entries, segment) = (point.integer("entries")?, point.integer("segment")?);
+    let key_bytes = point.integer("key_bytes")? as usize;
+    let value_bytes = point.integer("value_bytes")? as usize;
+    let folder = context.scratch()?;
+    let mut random = SplitMix64::new(context.seed());
+    let mut numbers: Vec<u64> = (0..entries).map(|_| random.next_u64()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut writer = TableSetWriter::create(folder.path(), TABLE_COUNT, BITS_PER_KEY)?;
+    for (place, number) in numbers.iter().enumerate() {
+        let table = if place < TABLE_COUNT { place } else { random.below(TABLE_COUNT as u64) as usize };
+        writer.add(table, &key(*number, key_bytes), &vec![1; value_bytes])?;
+        if place % 10_000 == 0 {
+            context.progress(place as f64 / numbers.len() as f64)?;
+        }
+    }
+    let set = writer.finish(1 << 20)?;
+    let view = set.view(segment as usize)?;
+    let per_entry = |bytes: u64| bytes as f64 / set.entry_count().max(1) as f64;
+    let (index_bytes, filter_bytes) = set.index_and_filter_bytes();
+    Ok(Row::new()
+        .with("view_bytes_per_entry", per_entry(view.file_bytes()))
+        .with("index_bytes_per_entry", per_entry(index_bytes))
+        .with("filter_bytes_per_entry", per_entry(filter_bytes))
+        .with("share_of_data", view.file_bytes() as f64 / set.file_bytes().max(1) as f64))
 }
