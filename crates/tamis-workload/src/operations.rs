@@ -79,11 +79,13 @@ pub struct Operation {
     pub length: u64,
 }
 
-/// How items become keys. All forms scatter neighbouring items over the whole key space.
+/// How items become keys. All forms but the ordered one scatter neighbouring items over the whole key space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyForm {
     /// 16 hexadecimal digits of a one-to-one function of the item.
     Hex,
+    /// 16 hexadecimal digits of the item: keys are in the order of their items.
+    Ordered,
     /// 8 big-endian bytes of the same number.
     Integer,
     /// YCSB's form: `user` and the decimal digits of a hash. Such keys have no ranges.
@@ -95,6 +97,7 @@ impl KeyForm {
     pub fn number(self, item: u64) -> u64 {
         match self {
             Self::Hex | Self::Integer => mix64(item),
+            Self::Ordered => item,
             Self::User => fnv_hash(item),
         }
     }
@@ -102,7 +105,7 @@ impl KeyForm {
     /// Appends the key of a number.
     pub fn encode(self, number: u64, key: &mut Vec<u8>) {
         match self {
-            Self::Hex => key.extend(hex_digits(number)),
+            Self::Hex | Self::Ordered => key.extend(hex_digits(number)),
             Self::Integer => key.extend(number.to_be_bytes()),
             Self::User => key.extend(format!("user{number}").into_bytes()),
         }
@@ -326,7 +329,7 @@ impl Stream {
         let mut operations: Vec<Operation> = self.collect();
         match form {
             // Numbers and keys have the same order.
-            KeyForm::Hex | KeyForm::Integer => {
+            KeyForm::Hex | KeyForm::Ordered | KeyForm::Integer => {
                 operations.sort_unstable_by_key(|operation| form.number(operation.item));
             }
             KeyForm::User => operations.sort_by_cached_key(|operation| form.key(operation.item)),

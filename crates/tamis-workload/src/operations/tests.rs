@@ -210,7 +210,7 @@ fn shifts_change_from_one_mix_to_the_other() {
 
 #[test]
 fn keys_of_items_are_distinct_and_keep_the_order_of_their_numbers() {
-    for (form, length) in [(KeyForm::Hex, 16), (KeyForm::Integer, 8)] {
+    for (form, length) in [(KeyForm::Hex, 16), (KeyForm::Ordered, 16), (KeyForm::Integer, 8)] {
         let mut keys: Vec<(u64, Vec<u8>)> =
             (0..5000).map(|item| (form.number(item), form.key(item))).collect();
         keys.sort_unstable();
