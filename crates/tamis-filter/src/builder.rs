@@ -1,6 +1,9 @@
 //! Builders of filters: they take keys one at a time, then budget and samples.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+
+use tamis_bits::key_head;
 
 use crate::{BuildError, KeyRange, KeySet};
 
@@ -96,22 +99,34 @@ pub trait FilterBuilder: Send {
 /// Checks the order of keys and detects repeated keys.
 #[derive(Debug, Default)]
 pub(crate) struct KeyOrder {
+    /// The first eight bytes of the last key, which decide most comparisons.
+    head: u64,
     last: Vec<u8>,
     count: u64,
 }
 
 impl KeyOrder {
-    /// Whether the key is new; an error if it is smaller than the last one.
-    #[inline]
+    /// Whether the key is new; an error if it is smaller than the last one. Inlined up to the comparison of keys with equal heads: a call that
+    /// returns a result of this size costs more than the rest.
+    #[inline(always)]
     pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
-        if self.count > 0 && key <= self.last.as_slice() {
-            let is_equal = key == self.last.as_slice();
-            return if is_equal { Ok(false) } else { Err(BuildError::Unsorted { index: self.count }) };
+        let head = key_head(key);
+        if head <= self.head && self.count > 0 && !self.is_after_last(key)? {
+            return Ok(false);
         }
+        self.head = head;
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
         Ok(true)
+    }
+
+    #[inline(never)]
+    fn is_after_last(&self, key: &[u8]) -> Result<bool, BuildError> {
+        match key.cmp(&self.last) {
+            Ordering::Less => Err(BuildError::Unsorted { index: self.count }),
+            order => Ok(order.is_gt()),
+        }
     }
 
     /// The last key, empty without keys.
