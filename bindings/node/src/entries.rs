@@ -9,7 +9,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Durability, Error, KEY_LENGTH_MAX, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, WriteBatch,
+    Db, Durability, Error, KEY_LENGTH_MAX, Keyspace, KeyspaceOptions, OpenMode, Options, Slice, Snapshot,
+    WriteBatch,
 };
 use tamis_bindings_common::{
     columns::{ChunkLimit, Parts},

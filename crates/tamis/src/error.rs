@@ -280,7 +280,7 @@ pub enum Error {
     #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,
     /// The store was opened read-only.
-    #[error("{}: the store is open as a reader; open it for writing", path.display())]
+    #[error("{}: the store is open read-only; open it for writing", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,

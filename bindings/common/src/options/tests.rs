@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use tamis::{Db, Error, KeepChanges, Layout, Views};
+use tamis::{Db, Error, KeepChanges, Layout};
 
 use super::*;
 use crate::Code;
@@ -62,7 +62,6 @@ fn invalid_values_are_rejected_with_advice() {
         ("filters", "auto:bytes=", "bytes"),
         ("filters", "auto:bytes=7MB", "bytes"),
         ("layout", "lazy", "tiered"),
-        ("views", "true", "`auto`, `on` or `off`"),
         ("merge", "add", "`add_u64`, `add_i64`, `max`, `min`, `union`"),
         ("merge", "append:2", "hexadecimal"),
         ("expire_after", "90", "`ms`, `s`, `m`, `h` or `d`"),
@@ -86,12 +85,12 @@ fn invalid_values_are_rejected_with_advice() {
 fn options_of_an_open_keyspace_change_together_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let keyspace = Db::open(folder.path()).unwrap().default_keyspace();
-    change_keyspace(&keyspace, [("layout", "tiered"), ("views", "off"), ("filters", "none")]).unwrap();
+    change_keyspace(&keyspace, [("layout", "tiered"), ("filters", "none")]).unwrap();
     let none = filters("none").unwrap();
-    let changed = KeyspaceOptions::default().layout(Layout::tiered()).views(Views::Off).filters(none);
+    let changed = KeyspaceOptions::default().layout(Layout::tiered()).filters(none);
     assert_eq!(keyspace.options(), changed);
     for (name, value, advice) in [
-        ("views", "yes", "`on`"),
+        ("filters", "cuckoo@3", "there are"),
         ("layout", "tiered:runs_per_level=1", "2 to 64"),
         ("block_bytes", "8KiB", "copy"),
     ] {
