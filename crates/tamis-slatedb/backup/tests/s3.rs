@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tamis::{OpenMode, Db, KeyspaceOptions, Options};
+use tamis::{Db, KeyspaceOptions, OpenMode, Options};
 use tamis_backup::{
     BackupOptions, Error, Keep, LeaseTimes, NoProgress, Progress, RestoreOptions, Source, Target, backup,
     prune, restore, verify,
