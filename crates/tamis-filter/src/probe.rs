@@ -293,22 +293,10 @@ impl<'a> RangeProbe<'a> {
         })
     }
 
-    /// The digest of a prefix of more than 64 bits, or of a key of so many, under the seed of the database: `digest` computes it. The bits before
-    /// `word`, the last ones, are those of the lower bound.
-    #[inline]
-    pub(crate) fn long_digest(
-        &self,
-        bit_count: u32,
-        is_key: bool,
-        word: u64,
-        digest: impl FnOnce(&Digester) -> u64,
-    ) -> u64 {
-        self.cached_digest(word, (bit_count + 1) | u32::from(is_key) << 31, digest)
-    }
-
-    /// The first digests of a query are cached.
+    /// The digest of a prefix, under the seed of the database: `digest` computes it. The first ones of a query are cached. `word` has the last 64
+    /// bits of a longer prefix, whose others are those of the lower bound; `length` is the number of its bits plus one, with bit 31 set for a key.
     #[inline(always)]
-    fn cached_digest(&self, word: u64, length: u32, digest: impl FnOnce(&Digester) -> u64) -> u64 {
+    pub(crate) fn cached_digest(&self, word: u64, length: u32, digest: impl FnOnce(&Digester) -> u64) -> u64 {
         for slot in &self.front {
             let known = slot.get();
             if (known.word, known.length) == (word, length) {

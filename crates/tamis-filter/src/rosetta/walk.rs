@@ -293,8 +293,9 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
                 digester.whole_byte_prefix_digest(&bytes, depth - sibling_bits)
             }
         };
+        let length = (depth - sibling_bits + 1) | u32::from(is_full) << 31;
         let digest = match self.foreign.as_deref() {
-            None => self.probe.long_digest(depth - sibling_bits, is_full, number, digest),
+            None => self.probe.cached_digest(number, length, digest),
             Some(foreign) => {
                 self.probe.add_digests(1);
                 digest(foreign)
