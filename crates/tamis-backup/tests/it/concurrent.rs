@@ -10,7 +10,7 @@ use std::{
 
 use tamis_backup::{BackupOptions, Error, Keep, NoProgress, Source, Target, backup, prune, restore, verify};
 
-use crate::support::{MemoryObjects, Place, fill, open, quick_leases};
+use crate::support::{MemoryObjects, Place, fill, is_complete, open, quick_leases};
 
 /// Backups of a store that is written, prunes and restores, all at once: each listed backup can be restored at each time.
 #[test]
@@ -22,8 +22,7 @@ fn backups_prunes_and_restores_run_at_the_same_time() {
     std::thread::scope(|scope| {
         let backups = [0, 1].map(|_| {
             scope.spawn(|| {
-                // As the sweeps of the store (CONTRIBUTING.md), all of it in CI.
-                for round in 0..if std::env::var_os("TAMIS_SWEEPS").is_some() { 8 } else { 3 } {
+                for round in 0..if is_complete() { 8 } else { 3 } {
                     fill(&place.db, 0..300, round);
                     place.backup();
                 }

@@ -15,7 +15,7 @@ use tamis_backup::{
 };
 use tamis_workload::SplitMix64;
 
-use crate::support::{open, quick_leases, restored_state};
+use crate::support::{is_complete, open, quick_leases, restored_state};
 
 /// Names the folder to the process that is killed.
 const FOLDER_VARIABLE: &str = "TAMIS_TEST_BACKUP_FOLDER";
@@ -112,8 +112,7 @@ fn each_backup_of_a_killed_process_restores_exactly_its_state() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = SplitMix64::new(56);
     let mut listed = 0;
-    // As the sweeps of the store (CONTRIBUTING.md), all of them in CI.
-    let listing_count = if std::env::var_os("TAMIS_SWEEPS").is_some() { 2 } else { 1 };
+    let listing_count = if is_complete() { 2 } else { 1 };
     for round in 0..25 * listing_count {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "kill::child", "--nocapture"])

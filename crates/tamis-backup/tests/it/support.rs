@@ -16,6 +16,11 @@ use tamis_backup::{
     BackupOptions, BackupReport, LeaseTimes, Object, Objects, RestoreOptions, Source, Target, backup, restore,
 };
 
+/// Whether long tests run whole: `TAMIS_SWEEPS=1`, as the sweeps of the store (CONTRIBUTING.md).
+pub(crate) fn is_complete() -> bool {
+    std::env::var_os("TAMIS_SWEEPS").is_some()
+}
+
 /// All entries of all keyspaces.
 pub(crate) type State = Vec<(String, Vec<u8>, Vec<u8>)>;
 
